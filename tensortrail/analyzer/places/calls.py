@@ -14,6 +14,7 @@ from tensortrail.analyzer.places.environment import Environment
 from tensortrail.analyzer.places.evaluating import Evaluating
 from tensortrail.analyzer.places.joins import member
 from tensortrail.analyzer.places.library import factories, names
+from tensortrail.analyzer.places.local_layers import stays_here
 from tensortrail.analyzer.places.mappings import forget_entries, mapping
 from tensortrail.analyzer.places.modules import of_callee, of_module, of_moved, run_by_torch
 from tensortrail.analyzer.places.objects import method_of_object
@@ -184,7 +185,10 @@ def _of_library(world_of: Evaluating, called: Called, env: Environment) -> Held 
         return UNKNOWN_HELD
     if dotted.startswith("torch.nn.") and dotted.endswith(".from_pretrained"):
         return UNKNOWN_HELD  # an embedding around the tensor that is given
-    if dotted.startswith("torch.nn.") and dotted.rpartition(".")[2][:1].isupper():
+    of_audio = dotted.startswith("torchaudio.transforms.")
+    if (of_audio and called.last_name in names("modules", "of_audio")) or (
+        dotted.startswith("torch.nn.") and called.last_name[:1].isupper()
+    ):
         return _of_torch_class(world_of, called, env)
     if dotted.startswith("torch.") and not dotted.startswith(_NO_OPERATIONS):
         return _operation(world_of, called, env)
@@ -209,6 +213,8 @@ def _of_library(world_of: Evaluating, called: Called, env: Environment) -> Held 
         given = {each.arg: world_of.value(each.value, env) for each in called.node.keywords}
         return mapping({name: held for name, held in given.items() if name is not None})
     if dotted in ("abs", "min", "max", "sum"):
+        if len(called.args) > 1:  # they are compared with each other
+            world_of.meetings.meet(called.node, dotted, called.operands, env, by_element=True)
         return combined(called.operands)
     return None
 
@@ -296,7 +302,8 @@ def _in_module(world_of: Evaluating) -> bool:
 
 
 def _of_torch_class(world_of: Evaluating, called: Called, env: Environment) -> Held:
-    last, in_class = called.dotted.rpartition(".")[2], _in_module(world_of)
+    last = called.dotted.rpartition(".")[2]
+    in_class = _in_module(world_of) and not stays_here(world_of.world.tree, called.node)
     if last in ("Parameter", "Buffer"):
         return Held(What.TENSOR, frozenset({Place(Where.SELF, last.lower())}))
     made = frozenset({Place(Where.SELF)}) if in_class else _put(world_of, called, env)
@@ -332,7 +339,7 @@ def _weights(called: Called) -> Held | None:
 
 
 def _class_of_torch(last: str) -> str:
-    if last in names("modules", "leaf"):
+    if last in names("modules", "leaf") or last in names("modules", "of_audio"):
         return "leaf"
     if last in names("modules", "any_place"):
         return ""

@@ -14,6 +14,8 @@ from tensortrail.rules.places import Meeting, Place, Where
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line
 
+_LAYERS = ("Linear", "Conv1d", "Conv2d", "Conv3d", "Embedding", "LayerNorm")
+
 
 class ModuleNotMoved(Rule):
     """A module is made, and called with tensors on a device to which it was never moved.
@@ -40,7 +42,14 @@ class ModuleNotMoved(Rule):
     since = "0.2.0"
     severity = Severity.WARNING
     confidence = Confidence.HIGH
-    triggers = (("torch", ".to("), ("torch", ".cuda("), ("torch", "device"))
+    triggers = (
+        ("torch", ".to("),
+        ("torch", ".cuda("),
+        ("torch", "device"),
+        *(("nn.", f"{name}(") for name in _LAYERS),
+        ("torchaudio", "Resample("),
+        ("torchaudio", "Spectrogram("),
+    )
     bad = (
         Bad(
             """\
@@ -397,4 +406,8 @@ def _placed(module: Module) -> Iterator[ast.Call]:
     yield from module.calls("to", "cuda")
     for call in module.calls(*FACTORIES):
         if any(each.arg == "device" for each in call.keywords):
+            yield call
+    for call in module.calls(*_LAYERS, "Resample", "Spectrogram", "MelSpectrogram"):
+        function = module.function_of(call)
+        if function is not None and not sets_up(function):
             yield call
