@@ -29,6 +29,7 @@ _EITHER = (
     {Kind.DEVICE, Kind.OTHER},
 )
 """Kinds of a value that is a string on some path: `str | torch.device`."""
+_NOT_FALSE = "the number of the first GPU is 0, which is false: it becomes `{}` here"
 _NOT_ZERO = "a device without a number is the current one, which need not be number 0"
 
 
@@ -39,7 +40,7 @@ class DeviceForm(Rule):
     Flags `t.device == torch.device("cuda")` and a comparison with `torch.device(x)`, where `x` may
     have no number; `.type` or `.index` of a value that may be a string; `.index` of a
     `torch.device` made of what a caller gave, used as if it were a number; `device.index or 0`,
-    or `index or 0` of an argument that may be None;
+    or `index or 0` of an argument that may be None; `device.index or -1`;
     the context manager `torch.cuda.device(0)` or the number of `torch.cuda.current_device()`
     where a device is needed.
 
@@ -64,6 +65,7 @@ class DeviceForm(Rule):
         ("device", ".type"),
         ("cuda.device(",),
         ("torch.device", "or 0"),
+        (".index or -",),
         ("xpu.device(",),
         ("current_device()", "device"),
     )
@@ -149,6 +151,22 @@ def is_here(x: torch.Tensor):
     return x.device == here
 """,
             lines=(5,),
+        ),
+        Bad(
+            """\
+import torch
+
+def batches(translator, rows):
+    return on_device(rows, translator.device.index or -1)
+""",
+            lines=(4,),
+            instead="""\
+import torch
+
+def batches(translator, rows):
+    index = translator.device.index
+    return on_device(rows, -1 if index is None else index)
+""",
         ),
     )
     good = (
@@ -272,6 +290,9 @@ def f(device: Union[str, torch.device]):
         if or_zero and isinstance(above, ast.BoolOp):
             last = above.values[-1]
             zero = isinstance(last, ast.Constant) and last.value == 0
+            other = _other_number(last) if above.values[0] is node else ""
+            if other:
+                yield self.finding(module, above, _NOT_FALSE.format(other))
             if zero and module.kind_of(node.value) is Kind.DEVICE:
                 yield self.finding(
                     module,
@@ -361,6 +382,14 @@ def f(device: Union[str, torch.device]):
                 severity=Severity.ERROR,
                 fixes=[module.fix("make a device", Safety.UNSAFE, edit)] if number else [],
             )
+
+
+def _other_number(last: ast.expr) -> str:
+    """A number that stands for none, such as -1."""
+    if not isinstance(last, ast.UnaryOp) or not isinstance(last.op, ast.USub):
+        return ""
+    number = last.operand.value if isinstance(last.operand, ast.Constant) else None
+    return f"-{number}" if isinstance(number, int) else ""
 
 
 def _is_normalized(module: Module, compare: ast.Compare, tensors: ast.expr) -> bool:
