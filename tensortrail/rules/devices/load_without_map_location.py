@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.devices._beforehand import prepares_data
 from tensortrail.rules.devices._from_the_cpu import is_from_the_cpu
 from tensortrail.rules.devices._left_on_cpu import left_on_cpu
@@ -23,6 +24,8 @@ from tensortrail.rules.devices._saved_here import (
     where_it_is_saved,
 )
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.never_given import is_never_given
+from tensortrail.rules.view import FunctionNode
 
 _TAKES_TENSORS = frozenset({"load_state_dict", "items", "values", "update", "state_dict"})
 _OF_AN_ADDRESS = (
@@ -57,6 +60,9 @@ class LoadWithoutMapLocation(Rule):
     Where a function runs once a GPU, as it wraps a model with `device_ids`, or chooses the GPU by a
     variable in a file that joins a process group, only what was on the CPU is a note: every other
     process takes memory of the GPU of the one that saved.
+
+    A function that passes on its `map_location`, None by default, is noted where no call of the
+    project gives it.
 
     `with torch.device(...)` around it, `safetensors` and `**kwargs` are not flagged; but
     `safetensors.torch.load(data)`, which always gives tensors on the CPU, and `load_file(path)`
@@ -156,6 +162,27 @@ def weights(path, mapped, device):
 """,
             lines=(7,),
         ),
+        Bad(
+            """\
+import torch
+
+def read(path, map_location=None):
+    return torch.load(path, map_location=map_location)
+
+def restored(model, path):
+    model.load_state_dict(read(path))
+""",
+            lines=(4,),
+            instead="""\
+import torch
+
+def read(path, map_location=None):
+    return torch.load(path, map_location=map_location)
+
+def restored(model, path):
+    model.load_state_dict(read(path, map_location="cpu"))
+""",
+        ),
     )
     good = (
         Good(
@@ -229,6 +256,15 @@ def cached(path, names):
                     confidence=Confidence.HIGH if used else Confidence.MEDIUM,
                     fixes=[_mapped(module, call)],
                 )
+            elif (left_out := _left_out_by_all(module, call)) is not None:
+                yield self.finding(
+                    module,
+                    call,
+                    f"no call in the project gives `{left_out}`, which is None then: the tensors "
+                    "come to the devices they were saved from",
+                    severity=Severity.NOTE,
+                    confidence=Confidence.MEDIUM,
+                )
         for left in left_on_cpu(module):
             yield self.finding(
                 module,
@@ -250,6 +286,26 @@ def _says_where(module: Module, call: ast.Call) -> bool:
     if any(isinstance(each, ast.Starred) for each in call.args):
         return True
     return any("device" in module.text(each) for each in module.contexts_of(call))
+
+
+def _left_out_by_all(module: Module, call: ast.Call) -> str | None:
+    """The parameter of a helper that is passed on as `map_location`, if nobody ever gives it."""
+    function, said = module.function_of(call), module.argument(call, 1, "map_location")
+    if function is None or not isinstance(said, ast.Name):
+        return None
+    if module.qualified(call.func) in _OF_AN_ADDRESS or not _is_none_by_default(function, said.id):
+        return None
+    if any(isinstance(each.ctx, ast.Store) for each in module.uses(said.id, function)):
+        return None
+    asked = any(guard.mentions(said.id) for guard in module.guards_of(call))
+    return said.id if not asked and is_never_given(module, function, said.id) else None
+
+
+def _is_none_by_default(function: FunctionNode, name: str) -> bool:
+    return any(
+        each.arg == name and isinstance(default, ast.Constant) and default.value is None
+        for each, default in with_defaults(function.args)
+    )
 
 
 def _is_harmless(module: Module, call: ast.Call) -> bool:
