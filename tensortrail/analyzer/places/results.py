@@ -188,9 +188,9 @@ def _translate(
             if place.subject == root:
                 for each in argument.places:
                     yield replace(each, given=each.given or given)
-            elif place.where is Where.OF and argument.path:
+            elif argument.path:
                 path = argument.path + place.subject[len(root) :]
-                yield Place(Where.OF, path, given=given)
+                yield Place(place.where, path, place.by and call, given)
         elif place.where is Where.OF and root == "self":  # of the same object
             yield Place(Where.OF, place.subject, given=given)
         elif place.where is Where.DEVICE and root == "self":
