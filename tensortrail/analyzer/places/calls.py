@@ -176,6 +176,8 @@ def _of_library(world_of: Evaluating, called: Called, env: Environment) -> Held 
         return Held(What.TENSOR, frozenset(places), rank=first.rank)
     if dotted in names("follows", "first"):
         return called.first or UNKNOWN_HELD
+    if dotted == "torch.compile" and called.first is not None:
+        return called.first  # the same module, or function, that is called the same way
     if dotted in names("returns_leaf_input", "on_device"):
         place = device_given(world_of, called, env)
         if place is None and len(called.args) < _DEVICE_OF_RANDN:

@@ -13,6 +13,7 @@ from tensortrail.rules.devices._numpy_reads import (
     read_by_numpy,
 )
 from tensortrail.rules.devices._told import names_a_gpu, told_device
+from tensortrail.rules.places import What, Where
 from tensortrail.rules.shared.failures import errors, weight
 from tensortrail.rules.shared.history import put_there
 from tensortrail.rules.shared.imports import imported_packages
@@ -201,6 +202,29 @@ def scores(model: nn.Module, loader, device):
     return np.concatenate(found)
 """,
         ),
+        Bad(
+            """\
+import torch
+
+def predicted(model, loader, device):
+    model.to(device)
+    rows = []
+    for batch in loader:
+        rows.append(model(batch.to(device)))
+    return torch.cat(rows).numpy()
+""",
+            lines=(8,),
+            fixed="""\
+import torch
+
+def predicted(model, loader, device):
+    model.to(device)
+    rows = []
+    for batch in loader:
+        rows.append(model(batch.to(device)))
+    return torch.cat(rows).cpu().numpy()
+""",
+        ),
     )
     good = (
         Good("import torch\nx = torch.ones(2).numpy()\n"),
@@ -277,7 +301,8 @@ def write(weight: torch.Tensor, device):
                 message = f"`{shown}` is {put}, and numpy reads the CPU only"
                 yield self._found(module, func, func.value, Severity.NOTE, message)
             elif not _is_decided(module, call):
-                yield from self._told(module, func, func.value)
+                found = list(self._told(module, func, func.value))
+                yield from found or self._inferred(module, func, func.value)
         for call, read in read_by_numpy(module):
             if is_surely_a_tensor(module, read) and not _is_decided(module, call):
                 yield from self._told(module, call, read)
@@ -292,6 +317,17 @@ def write(weight: torch.Tensor, device):
             message = f"`{one_line(module, tensor)}` is {where}, and numpy reads the CPU only"
             severity = Severity.NOTE if is_moved_here(tensor) else Severity.WARNING
             yield self._found(module, node, tensor, severity, message)
+
+    def _inferred(self, module: Module, node: ast.expr, tensor: ast.expr) -> Iterator[Finding]:
+        """`torch.cat(rows).numpy()`, where each row came from a model on a device."""
+        held = module.places(module.function_of(node) or module.top).seen.get(tensor)
+        place = held.only if held is not None and held.what is What.TENSOR else None
+        if place is not None and place.where is Where.DEVICE and not place.given:
+            message = (
+                f"`{one_line(module, tensor)}` is on `{place.subject}`, which may be a GPU, and "
+                "numpy reads the CPU only"
+            )
+            yield self._found(module, node, tensor, Severity.WARNING, message)
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         for events in errors(timeline, _REFUSED):
