@@ -28,7 +28,9 @@ class BatchMovedInPart(Rule):
     the loop, where both were collected in lists and joined by `torch.cat`. The same of
     a mapping that a comprehension moves, `{k: v.to(device) for k, v in batch.items()}`, and a
     member that is taken out of it before, or of the mapping as it was. A part may be a list whose
-    members a comprehension moves: `targets = [each.to(device) for each in targets]`.
+    members a comprehension moves: `targets = [each.to(device) for each in targets]`. So may be what
+    a plain function, or a method of a class that is no module, takes apart: `x, y = batch` of an
+    argument, `x, y = next(rows)`.
 
     Parts of sequences of their own (`for x, y in zip(rows, others)`) are a note, and so is the
     first argument of a module of which nothing says that it is a tensor. Nothing is reported if
@@ -53,7 +55,12 @@ class BatchMovedInPart(Rule):
     severity = Severity.WARNING
     confidence = Confidence.MEDIUM
     explains = ("DEV529",)
-    triggers = ((".to(", "for "), (".cuda(", "for "))
+    triggers = (
+        (".to(", "for "),
+        (".cuda(", "for "),
+        (".to(", "def "),
+        (".cuda(", "def "),
+    )
     bad = (
         Bad(
             """\
@@ -244,8 +251,50 @@ def evaluate(model, criterion, loader, device):
 """,
             lines=(6,),
         ),
+        Bad(
+            """\
+import torch.nn.functional as F
+
+class Trainer:
+    def __init__(self, model, device):
+        self.device = device
+        self.model = model.to(device)
+
+    def step(self, batch):
+        rows, labels = batch
+        rows = rows.to(self.device)
+        return F.cross_entropy(self.model(rows), labels)
+""",
+            lines=(11,),
+            fixed="""\
+import torch.nn.functional as F
+
+class Trainer:
+    def __init__(self, model, device):
+        self.device = device
+        self.model = model.to(device)
+
+    def step(self, batch):
+        rows, labels = batch
+        rows = rows.to(self.device)
+        labels = labels.to(self.device)
+        return F.cross_entropy(self.model(rows), labels)
+""",
+        ),
     )
     good = (
+        Good(
+            """\
+import torch.nn.functional as F
+from torch import nn
+
+class Trained(nn.Module):
+    def step(self, batch):
+        rows, labels = batch
+        rows = rows.to(self.device)
+        return F.cross_entropy(self.net(rows), labels)
+"""
+        ),
         Good(
             """\
 def accuracy(model, dataset, device):
