@@ -45,6 +45,7 @@ class CudaWhereCpuIsChosen(Rule):
     code = "DEV622"
     name = "cuda-where-cpu-is-chosen"
     severity = Severity.WARNING
+    explains = ("DEV510",)
     triggers = tuple(("is_available", f"cuda.{each}(") for each in needs_cuda())
     bad = (
         Bad(
