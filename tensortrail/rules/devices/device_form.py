@@ -14,6 +14,7 @@ from tensortrail.rules.devices._forms import (
     is_tested,
     is_used,
     made_device,
+    other_number,
     zero_for_none,
 )
 from tensortrail.rules.shared.imports import imports_torch
@@ -290,7 +291,7 @@ def f(device: Union[str, torch.device]):
         if or_zero and isinstance(above, ast.BoolOp):
             last = above.values[-1]
             zero = isinstance(last, ast.Constant) and last.value == 0
-            other = _other_number(last) if above.values[0] is node else ""
+            other = other_number(last) if above.values[0] is node else ""
             if other:
                 yield self.finding(module, above, _NOT_FALSE.format(other))
             if zero and module.kind_of(node.value) is Kind.DEVICE:
@@ -382,14 +383,6 @@ def f(device: Union[str, torch.device]):
                 severity=Severity.ERROR,
                 fixes=[module.fix("make a device", Safety.UNSAFE, edit)] if number else [],
             )
-
-
-def _other_number(last: ast.expr) -> str:
-    """A number that stands for none, such as -1."""
-    if not isinstance(last, ast.UnaryOp) or not isinstance(last.op, ast.USub):
-        return ""
-    number = last.operand.value if isinstance(last.operand, ast.Constant) else None
-    return f"-{number}" if isinstance(number, int) else ""
 
 
 def _is_normalized(module: Module, compare: ast.Compare, tensors: ast.expr) -> bool:

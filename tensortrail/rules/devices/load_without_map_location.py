@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.devices._beforehand import prepares_data
 from tensortrail.rules.devices._from_the_cpu import is_from_the_cpu
 from tensortrail.rules.devices._left_on_cpu import left_on_cpu
+from tensortrail.rules.devices._loaded_where import holds_numbers, left_out_by_all
 from tensortrail.rules.devices._of_this_run import (
     follows_training,
     goes_to_a_written_gpu,
@@ -24,15 +24,12 @@ from tensortrail.rules.devices._saved_here import (
     where_it_is_saved,
 )
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.never_given import is_never_given
-from tensortrail.rules.view import FunctionNode
 
 _TAKES_TENSORS = frozenset({"load_state_dict", "items", "values", "update", "state_dict"})
 _OF_AN_ADDRESS = (
     "torch.hub.load_state_dict_from_url",
     "torch.utils.model_zoo.load_url",
 )
-_KEEP_NUMBERS = ("sched", "sampler", "dataloader", "scaler")
 _WEIGHTS = re.compile(r"(^|_)(state|model|net|weight|param|optim|ema|embed|tensor)")
 """Keys under which tensors lie in a file."""
 _PATHS_OF_THIS_RUN = frozenset({"best_model_path", "last_model_path"})
@@ -256,7 +253,7 @@ def cached(path, names):
                     confidence=Confidence.HIGH if used else Confidence.MEDIUM,
                     fixes=[_mapped(module, call)],
                 )
-            elif (left_out := _left_out_by_all(module, call)) is not None:
+            elif (left_out := left_out_by_all(module, call)) is not None:
                 yield self.finding(
                     module,
                     call,
@@ -288,30 +285,10 @@ def _says_where(module: Module, call: ast.Call) -> bool:
     return any("device" in module.text(each) for each in module.contexts_of(call))
 
 
-def _left_out_by_all(module: Module, call: ast.Call) -> str | None:
-    """The parameter of a helper that is passed on as `map_location`, if nobody ever gives it."""
-    function, said = module.function_of(call), module.argument(call, 1, "map_location")
-    if function is None or not isinstance(said, ast.Name):
-        return None
-    if module.qualified(call.func) in _OF_AN_ADDRESS or not _is_none_by_default(function, said.id):
-        return None
-    if any(isinstance(each.ctx, ast.Store) for each in module.uses(said.id, function)):
-        return None
-    asked = any(guard.mentions(said.id) for guard in module.guards_of(call))
-    return said.id if not asked and is_never_given(module, function, said.id) else None
-
-
-def _is_none_by_default(function: FunctionNode, name: str) -> bool:
-    return any(
-        each.arg == name and isinstance(default, ast.Constant) and default.value is None
-        for each, default in with_defaults(function.args)
-    )
-
-
 def _is_harmless(module: Module, call: ast.Call) -> bool:
     near = _is_of_fsdp(module, call) or _is_of_memory(module, call)
     near = near or is_from_the_cpu(module, call) or is_saved_on_the_cpu(module, call)
-    near = near or _holds_numbers(module, call) or is_of_whole_optimizer(module, call)
+    near = near or holds_numbers(module, call) or is_of_whole_optimizer(module, call)
     if near or is_of_one_of_many(module, call):
         return near  # of the saver's GPU every process takes memory
     near = _is_of_this_run(call) or follows_training(module, call)
@@ -346,30 +323,6 @@ def _has_fixed_name(module: Module, call: ast.Call) -> bool:
     source = call.args[0] if call.args else call.keywords[0].value
     fixed = isinstance(module.value_of(source).constant, str)
     return fixed or module.function_of(call) is None
-
-
-def _holds_numbers(module: Module, call: ast.Call) -> bool:
-    """The state of a learning-rate scheduler or of a sampler: numbers, and no tensors."""
-    above = module.parent(call)
-    uses: list[ast.expr] = [call]
-    if isinstance(above, ast.Assign) and isinstance(above.targets[0], ast.Name):
-        name = above.targets[0].id
-        uses += [each for each in module.later(above, ast.Name) if each.id == name]
-    takers = [
-        up.func.value
-        for use in uses
-        if isinstance(up := module.parent(use), ast.Call)
-        and use in up.args
-        and isinstance(up.func, ast.Attribute)
-        and up.func.attr == "load_state_dict"
-    ]
-    return bool(takers) and all(_keeps_numbers(module, each) for each in takers)
-
-
-def _keeps_numbers(module: Module, taker: ast.expr) -> bool:
-    said = module.text(taker).lower()
-    known = "lr_scheduler" in module.value_of(taker).cls
-    return known or any(word in said for word in _KEEP_NUMBERS)
 
 
 def _is_of_fsdp(module: Module, call: ast.Call) -> bool:

@@ -8,12 +8,13 @@ from tensortrail.findings import Confidence, Edit, Finding, Fix, Safety, Severit
 from tensortrail.rules import Bad, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.devices._at_hand import said_device
 from tensortrail.rules.devices._numpy_reads import (
+    inferred_place,
+    is_always_on_cpu,
     is_moved_here,
     is_surely_a_tensor,
     read_by_numpy,
 )
 from tensortrail.rules.devices._told import names_a_gpu, told_device
-from tensortrail.rules.places import What, Where
 from tensortrail.rules.shared.failures import errors, weight
 from tensortrail.rules.shared.history import put_there
 from tensortrail.rules.shared.imports import imported_packages
@@ -292,7 +293,7 @@ def write(weight: torch.Tensor, device):
                 message = "the tensor is not on the CPU"
                 yield self._found(module, func, func.value, Severity.ERROR, message)
             elif _is_callers(module, func.value) and not _is_decided(module, call):
-                if _is_always_on_cpu(module, func.value):
+                if is_always_on_cpu(module, func.value):
                     continue
                 origin = origin_of(module, func.value)
                 shown = one_line(module, origin.node) if origin.node is not None else "the tensor"
@@ -320,13 +321,10 @@ def write(weight: torch.Tensor, device):
 
     def _inferred(self, module: Module, node: ast.expr, tensor: ast.expr) -> Iterator[Finding]:
         """`torch.cat(rows).numpy()`, where each row came from a model on a device."""
-        held = module.places(module.function_of(node) or module.top).seen.get(tensor)
-        place = held.only if held is not None and held.what is What.TENSOR else None
-        if place is not None and place.where is Where.DEVICE and not place.given:
-            message = (
-                f"`{one_line(module, tensor)}` is on `{place.subject}`, which may be a GPU, and "
-                "numpy reads the CPU only"
-            )
+        place = inferred_place(module, tensor)
+        if place is not None:
+            shown = one_line(module, tensor)
+            message = f"`{shown}` is on `{place.subject}`, and numpy reads the CPU only"
             yield self._found(module, node, tensor, Severity.WARNING, message)
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
@@ -374,22 +372,6 @@ def _is_callers(module: Module, tensor: ast.expr) -> bool:
     words = ("cuda", "device")
     return any(node.attr in words for node in module.nodes(ast.Attribute)) or any(
         said_device(module, call) is not None for call in module.nodes(ast.Call)
-    )
-
-
-def _is_always_on_cpu(module: Module, tensor: ast.expr) -> bool:
-    """Every caller in the file brings the argument to the CPU."""
-    given, function = origin_of(module, tensor).node, module.function_of(tensor)
-    if function is None or not isinstance(given, ast.Name):
-        return False
-    names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
-    if given.id not in names:
-        return False
-    at = names.index(given.id) - (names[0] in ("self", "cls"))
-    calls = list(module.calls(function.name))
-    passed = [module.argument(each, at, given.id) for each in calls]
-    return bool(passed) and all(
-        each is not None and module.text(each).endswith((".cpu()", 'to("cpu")')) for each in passed
     )
 
 
