@@ -274,13 +274,14 @@ def f(model):
         device = _made_a_text(module, given)
         text = _text(module, given)
         if (device is not None and _is_of_a_tensor(module, device)) or _names_a_number(text):
-            edit = module.replace(given, f"{module.text(device)}.type") if device else None
+            shown = module.text(device) if device is not None else ""
+            by_type = module.replace(given, f"{shown}.type")
             yield self._raises(
                 module,
                 given,
                 "autocast takes the type of a device, such as `cuda`, and raises where it is given "
                 "a number too",
-                module.fix("give the type", Safety.UNSAFE, edit) if edit else None,
+                module.fix("give the type", Safety.UNSAFE, by_type) if shown else None,
             )
 
     def _raises(
