@@ -15,6 +15,7 @@ OF_TORCH = {
 }  # fmt: skip
 """Collectives of `torch.distributed`, with the position of the tensor that is passed around."""
 _OF_ACCELERATE = ("gather", "gather_for_metrics", "reduce", "pad_across_processes")
+_OF_DEVICES = ("cuda", "device", "cpu", "gpu", "backend", "nccl")
 _GROUPS = ("group", "process_group")
 _WORD = re.compile(r"reduce|gather|broadcast|sync|send|collect|average|total|mean", re.I)
 """What functions around a collective of another file are called: others are not looked up."""
@@ -34,18 +35,19 @@ def through_helpers(module: Module) -> Iterator[tuple[ast.Call, ast.expr]]:
         name = module.qualified(call.func)
         last = name.rpartition(".")[2]
         known = last in own if isinstance(call.func, ast.Name) else False
-        if not call.args or not last or not (known or _WORD.search(last)):
+        if not last or not (known or _WORD.search(last)):
             continue
         if name.startswith("torch.") or _is_of_a_library(module, call):
             continue
-        for position in module.about(name, passed_on) or ():
-            if position < len(call.args):
-                yield call, call.args[position]
+        for position, parameter in module.about(name, passed_on) or ():
+            passed = module.argument(call, position, parameter)
+            if passed is not None:
+                yield call, passed
 
 
-def passed_on(module: Module, function: ast.AST) -> frozenset[int]:
-    """The positions of the parameters that the function gives to a collective of all processes
-    without moving them."""
+def passed_on(module: Module, function: ast.AST) -> frozenset[tuple[int, str]]:
+    """The parameters, with their positions, that the function gives as they are to a collective of
+    all processes."""
     if not isinstance(function, ast.FunctionDef):
         return frozenset()
     names = [each.arg for each in parameters(function)]
@@ -53,9 +55,11 @@ def passed_on(module: Module, function: ast.AST) -> frozenset[int]:
         passed.id
         for call in module.calls(*OF_TORCH, inside=function)
         if _is_of_a_library(module, call) and not names_a_group(call)
+        if not any(guard.mentions(*_OF_DEVICES) for guard in module.guards_of(call))
         if isinstance(passed := passed_by(call), ast.Name)
     }
-    return frozenset(names.index(each) for each in given if _is_as_given(module, function, each))
+    kept = (each for each in given if _is_as_given(module, function, each))
+    return frozenset((names.index(each), each) for each in kept)
 
 
 def passed_by(call: ast.Call) -> ast.expr | None:

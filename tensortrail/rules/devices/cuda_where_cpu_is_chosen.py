@@ -136,16 +136,6 @@ def timed(model, x):
             """\
 import torch
 
-device = "cuda" if torch.cuda.is_available() else "cpu"
-
-def waited():
-    torch.cuda.synchronize()
-"""
-        ),
-        Good(
-            """\
-import torch
-
 def fed(batches):
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if device.type != "cuda":
@@ -224,24 +214,23 @@ def _choices(module: Module, file: ast.AST) -> list[_Choice]:
             name = _bound_to(module, module.statement_of(chosen)) or _default_of(module, chosen)
             if name and "cuda" in module.text(chosen.body):
                 found.append(_Choice(chosen, name))
-    for branch in module.nodes(ast.If, file):
-        name = _on_both(module, branch) if _asks(module, branch.test) else ""
-        if name:
-            found.append(_Choice(branch, name))
+    found.extend(_by_branch(module, file))
     return found
 
 
-def _on_both(module: Module, branch: ast.If) -> str:
-    """The name that gets a GPU in one branch and the CPU in the other."""
-    if len(branch.body) != 1 or len(branch.orelse) != 1:
-        return ""
-    first, second = branch.body[0], branch.orelse[0]
-    name = _bound_to(module, first)
-    same = bool(name) and name == _bound_to(module, second)
-    both = isinstance(first, ast.Assign) and isinstance(second, ast.Assign)
-    if same and both and isinstance(first, ast.Assign) and isinstance(second, ast.Assign):
-        return name if _is_cpu(second.value) and "cuda" in module.text(first.value) else ""
-    return ""
+def _by_branch(module: Module, file: ast.AST) -> Iterator[_Choice]:
+    """The names that get a GPU in a branch for machines that have one, and the CPU in another."""
+    of_a_gpu, of_the_cpu = set[str](), dict[str, ast.stmt]()
+    for branch in module.branches(file):
+        holds = [each.holds for each in branch.guards if _asks(module, each.test)]
+        for statement in branch.body if holds else ():
+            name = _bound_to(module, statement)
+            if isinstance(statement, ast.Assign) and name:
+                if holds[0] and "cuda" in module.text(statement.value):
+                    of_a_gpu.add(name)
+                elif not holds[0] and _is_cpu(statement.value):
+                    of_the_cpu[name] = statement
+    yield from (_Choice(of_the_cpu[each], each) for each in sorted(of_a_gpu & of_the_cpu.keys()))
 
 
 def _asks(module: Module, test: ast.expr) -> bool:

@@ -185,15 +185,19 @@ def _stores(module: Module, function: FunctionNode) -> Iterator[tuple[ast.Assign
 
 
 def _asks_the_old_one(module: Module, stored: ast.Assign, name: str) -> bool:
-    """Under a comparison of the size of what is replaced."""
-    return any(
-        isinstance(guard.test, ast.Compare)
-        and any(
-            isinstance(each, ast.Attribute) and each.attr == name for each in ast.walk(guard.test)
-        )
-        and not any(isinstance(each, (ast.Is, ast.IsNot)) for each in guard.test.ops)
-        for guard in module.guards_of(stored)
-    )
+    """Under a comparison of the size of what is replaced, or of a name for that size."""
+    for guard in module.guards_of(stored):
+        test = guard.test
+        if isinstance(test, ast.Compare) and not isinstance(test.ops[0], (ast.Is, ast.IsNot)):
+            sides = [test.left, *test.comparators]
+            named = [e for each in sides for e in module.value_of(each).origins]
+            if any(_reads(each, name) for each in (*sides, *named)):
+                return True
+    return False
+
+
+def _reads(node: ast.AST, name: str) -> bool:
+    return any(isinstance(each, ast.Attribute) and each.attr == name for each in ast.walk(node))
 
 
 def _is_of_module(module: Module, cls: ast.ClassDef) -> bool:
