@@ -190,7 +190,8 @@ def _chosen_for(module: Module, call: ast.Call) -> _Choice | None:
     function = module.function_of(call)
     for choice in module.once(_choices, _file_of(module, call)):
         around = _function_of(module, choice.node)
-        here = around is function and choice.node.lineno < call.lineno
+        before = (choice.node.lineno, choice.node.col_offset) < (call.lineno, call.col_offset)
+        here = around is function and before
         beside = around is not function and (around is None or _is_kept(module, choice, call))
         if here or (function is not None and beside and _uses(module, function, choice.name)):
             return choice
