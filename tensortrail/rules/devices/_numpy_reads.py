@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from tensortrail.rules.devices._at_hand import said_device
 from tensortrail.rules.places import Place, What, Where
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.shared.tensor_origin import ONLY_TENSORS, origin_of
@@ -90,5 +91,9 @@ def inferred_place(module: Module, tensor: ast.expr) -> Place | None:
     """The device that is a value in the code, on which the tensor lies on every path."""
     held = module.places(module.function_of(tensor) or module.top).seen.get(tensor)
     place = held.only if held is not None and held.what is What.TENSOR else None
-    known = place is not None and place.where is Where.DEVICE and not place.given
-    return place if known else None
+    if place is None or place.where is not Where.DEVICE or place.given:
+        return None
+    said = said_device(module, place.by) if isinstance(place.by, ast.Call) else None
+    names = [each for each in module.uses(place.subject) if isinstance(each.ctx, ast.Load)]
+    known = [module.value_of(each).constant for each in (said, *names) if each is not None]
+    return None if "cpu" in known else place
