@@ -25,13 +25,14 @@ class Sources:
         work.mkdir(parents=True, exist_ok=True)
 
     def package_at(self, repository: str, revision: str, path: str) -> Path:
-        """A folder with the top folder of `path` at the revision, so that imports resolve."""
+        """A folder with the top folder of `path` at the revision, so that imports resolve: of a
+        script at the top with all that lies beside it."""
         parts = path.split("/")
         top = "/".join(parts[:2]) if parts[0] in ("src", "py", "bindings") else parts[0]
         target = self._work / f"{repository.replace('/', '+')}@{revision[:12]}" / top.split("/")[0]
         if not target.exists():
             git = self._repository(repository)
-            sources = top if top.endswith(".py") else f"{top}/*.py"
+            sources = "*.py" if top.endswith(".py") else f"{top}/*.py"
             command = ["git", "-C", str(git), "archive", revision, "--", sources]
             archive = subprocess.run(command, capture_output=True, check=True).stdout
             with tarfile.open(fileobj=io.BytesIO(archive)) as tar:

@@ -67,9 +67,10 @@ def evaluated(world_of: Evaluating, node: ast.Call, env: Environment) -> Called:
     named = {each.arg: world_of.value(each.value, env) for each in node.keywords if each.arg}
     unpacked = [world_of.value(each.value, env) for each in node.keywords if each.arg is None]
     starred = any(isinstance(each, ast.Starred) for each in node.args)
+    made_first = isinstance(node.func, ast.Call)  # `nn.MSELoss()(x, y)` makes no loss of these
     return Called(
         node,
-        world_of.world.qualified(node.func),
+        "" if made_first else world_of.world.qualified(node.func),
         args,
         named,
         {each.arg: each.value for each in node.keywords if each.arg},

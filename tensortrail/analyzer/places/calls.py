@@ -20,6 +20,11 @@ from tensortrail.analyzer.places.objects import method_of_object
 from tensortrail.analyzer.places.operations import as_operand, combined, is_put_somewhere
 from tensortrail.analyzer.places.partials import by_partial, is_partial_factory
 from tensortrail.analyzer.places.ranks import rank_of_fresh
+from tensortrail.analyzer.places.torch_classes import (
+    class_of_torch,
+    of_torch_class,
+    without_device,
+)
 from tensortrail.rules.places import (
     MAYBE_SCALAR,
     NUMBER,
@@ -134,7 +139,7 @@ def _is_leaf_itself(world_of: Evaluating, func: ast.Attribute) -> bool:
         return False
     bases = map(world_of.world.qualified, world_of.cls.bases)
     return any(
-        each.startswith("torch.nn.") and _class_of_torch(each.rpartition(".")[2]) == "leaf"
+        each.startswith("torch.nn.") and class_of_torch(each.rpartition(".")[2]) == "leaf"
         for each in bases
     )
 
@@ -175,17 +180,22 @@ def _of_library(world_of: Evaluating, called: Called, env: Environment) -> Held 
         return Held(What.TENSOR, frozenset(places), rank=first.rank)
     if dotted in names("follows", "first"):
         return called.first or UNKNOWN_HELD
+    if dotted == "torch.compile" and called.first is not None:
+        return called.first  # the same module, or function, that is called the same way
     if dotted in names("returns_leaf_input", "on_device"):
         place = device_given(world_of, called, env)
         if place is None and len(called.args) < _DEVICE_OF_RANDN:
-            place = _without_device(world_of, called, env)
+            place = without_device(world_of, called, env)
         return Held(What.TENSOR, place or frozenset())
     if dotted in names("modules", "wrappers"):
         return UNKNOWN_HELD
     if dotted.startswith("torch.nn.") and dotted.endswith(".from_pretrained"):
         return UNKNOWN_HELD  # an embedding around the tensor that is given
-    if dotted.startswith("torch.nn.") and dotted.rpartition(".")[2][:1].isupper():
-        return _of_torch_class(world_of, called, env)
+    of_audio = dotted.startswith("torchaudio.transforms.")
+    if (of_audio and called.last_name in names("modules", "of_audio")) or (
+        dotted.startswith("torch.nn.") and called.last_name[:1].isupper()
+    ):
+        return of_torch_class(world_of, called, env)
     if dotted.startswith("torch.") and not dotted.startswith(_NO_OPERATIONS):
         return _operation(world_of, called, env)
     if dotted.startswith("torch.distributed.") and called.last_name in names("meets", "processes"):
@@ -209,6 +219,8 @@ def _of_library(world_of: Evaluating, called: Called, env: Environment) -> Held 
         given = {each.arg: world_of.value(each.value, env) for each in called.node.keywords}
         return mapping({name: held for name, held in given.items() if name is not None})
     if dotted in ("abs", "min", "max", "sum"):
+        if len(called.args) > 1:  # they are compared with each other
+            world_of.meetings.meet(called.node, dotted, called.operands, env, by_element=True)
         return combined(called.operands)
     return None
 
@@ -261,17 +273,9 @@ def _fresh(world_of: Evaluating, called: Called, env: Environment) -> Held:
     if places is None and copied is not None and copied.what is What.TENSOR:
         return replace(copied, moved=None)  # a copy lies where the tensor does
     if places is None:
-        places = _without_device(world_of, called, env)
+        places = without_device(world_of, called, env)
     rank = rank_of_fresh(called.dotted, called.node, called.first)
     return Held(What.TENSOR, frozenset(places), rank=rank)
-
-
-def _without_device(world_of: Evaluating, called: Called, env: Environment) -> frozenset[Place]:
-    if env.ambient is not None:
-        return env.ambient
-    if world_of.world.sets_default_device or called.unpacked or "out" in called.nodes:
-        return frozenset()
-    return frozenset({Place(Where.DEFAULT, by=called.node)})
 
 
 def _as_tensor(world_of: Evaluating, called: Called, env: Environment) -> Held:
@@ -283,60 +287,16 @@ def _as_tensor(world_of: Evaluating, called: Called, env: Environment) -> Held:
         return first
     data = called.node.args[0] if called.node.args else None
     if isinstance(data, (ast.List, ast.ListComp)) and member(first).what is What.NUMBER:
-        return Held(What.TENSOR, _without_device(world_of, called, env))
+        return Held(What.TENSOR, without_device(world_of, called, env))
     if first.what is What.NUMBER:
         return Held(What.TENSOR)  # a number, or an array of numpy
     return Held(What.TENSOR, first.places)
-
-
-def _in_module(world_of: Evaluating) -> bool:
-    """In a method of what is a module, or may be one by a base that is not known."""
-    cls = world_of.cls
-    return cls is not None and (bool(cls.bases) or world_of.world.is_module(cls))
-
-
-def _of_torch_class(world_of: Evaluating, called: Called, env: Environment) -> Held:
-    last, in_class = called.dotted.rpartition(".")[2], _in_module(world_of)
-    if last in ("Parameter", "Buffer"):
-        return Held(What.TENSOR, frozenset({Place(Where.SELF, last.lower())}))
-    made = frozenset({Place(Where.SELF)}) if in_class else _put(world_of, called, env)
-    cls = _class_of_torch(last)
-    if cls == "box" and any(each.cls == "leaf" for each in called.operands):
-        return Held(What.MODULE, made, cls="leaf" if last == "Sequential" else cls)
-    weights = _weights(called) if cls == "bare" and not in_class else None
-    if weights is not None:
-        return Held(What.MODULE, weights.places, cls="weighted")
-    return Held(What.MODULE, made, cls=cls)
-
-
-def _put(world_of: Evaluating, called: Called, env: Environment) -> frozenset[Place]:
-    """Where a module of torch puts its parameters; nothing is known of `**factory_kwargs`."""
-    given = device_given(world_of, called, env)
-    if given is not None or called.unpacks:
-        return given or frozenset()
-    return _without_device(world_of, called, env)
 
 
 def _is_told_where(called: Called) -> bool:
     """Something among the arguments may say where the parameters go."""
     told = called.unpacks or "device" in called.nodes
     return told or any(each.what is What.DEVICE for each in called.operands)
-
-
-def _weights(called: Called) -> Held | None:
-    """The tensor that a loss is made with: it has to lie where what it is computed of lies."""
-    for each in called.operands:
-        if each.what is What.TENSOR and each.places and not each.may_be_scalar:
-            return each
-    return None
-
-
-def _class_of_torch(last: str) -> str:
-    if last in names("modules", "leaf"):
-        return "leaf"
-    if last in names("modules", "any_place"):
-        return ""
-    return "box" if last in names("modules", "box") else "bare"
 
 
 def _operation(world_of: Evaluating, called: Called, env: Environment) -> Held:

@@ -16,6 +16,7 @@ from tensortrail.analyzer.places.library import names
 from tensortrail.analyzer.places.mappings import entry, mapping_of, with_entry
 from tensortrail.analyzer.places.objects import attribute_of_object
 from tensortrail.analyzer.places.operations import Meetings, as_operand, combined
+from tensortrail.analyzer.places.settings import is_settings
 from tensortrail.analyzer.places.world import World
 from tensortrail.rules.places import (
     NUMBER,
@@ -75,6 +76,8 @@ class Expressions:
             asked = Place(Where.DEVICE, ast.unparse(node), node)
             unknown = Place(Where.SELF) if base.what is What.MODULE else asked
             known = {each for each in base.places if each.where is not Where.LOCAL}
+            if base.what is What.UNKNOWN and is_settings(self.world.tree, node.value):
+                known = {asked}
             return Held(What.DEVICE, frozenset(known or {unknown}))
         if base.what is What.TENSOR:
             of_output = is_output(base) and node.attr in names("outputs", "attributes")

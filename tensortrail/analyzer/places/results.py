@@ -24,6 +24,7 @@ from tensortrail.rules.unchanging import unchanging
 _ELSEWHERE = "a condition in the function called holds"
 _NOWHERE_ELSE = frozenset({"None", "'cpu'", "torch.device('cpu')"})
 """Defaults of a device argument that put a tensor on the CPU, or leave it there."""
+_CURRENT_GPU = frozenset({"'cuda'", "torch.device('cuda')"})
 _WORD = re.compile(r"\w+")
 
 
@@ -92,17 +93,21 @@ def _arguments(callee: Callee, given: Sequence[Held], named: dict[str, Held]) ->
 
 
 def _left_out(callee: Callee, arguments: dict[str, Held], call: ast.Call) -> dict[str, Held]:
-    """Devices that are not passed and are the CPU, or none, unless they are or the function then
-    chooses one."""
+    """Devices that are not passed and are the CPU, none or a GPU that is written there, unless
+    they may be passed or the function then chooses one."""
     if any(each.arg is None for each in call.keywords) or "device" in arguments:
         return {}
-    left_out = any(
-        each.arg == "device" and ast.unparse(default) in _NOWHERE_ELSE
-        for each, default in with_defaults(callee.how.parameters)
-    )
-    if not left_out or callee.how.chooses_a_device:
+    if callee.how.chooses_a_device:
         return {}
-    return {"device": Held(What.DEVICE, frozenset({Place(Where.DEFAULT, by=call)}))}
+    defaults = {each.arg: default for each, default in with_defaults(callee.how.parameters)}
+    default = ast.unparse(defaults["device"]) if "device" in defaults else ""
+    if default in _NOWHERE_ELSE:
+        place = Place(Where.DEFAULT, by=call)
+    elif default in _CURRENT_GPU:
+        place = Place(Where.LITERAL, "cuda", by=call)
+    else:
+        return {}
+    return {"device": Held(What.DEVICE, frozenset({place}))}
 
 
 def _stays_behind(held: Held) -> bool:
@@ -184,9 +189,9 @@ def _translate(
             if place.subject == root:
                 for each in argument.places:
                     yield replace(each, given=each.given or given)
-            elif place.where is Where.OF and argument.path:
+            elif argument.path:
                 path = argument.path + place.subject[len(root) :]
-                yield Place(Where.OF, path, given=given)
+                yield Place(place.where, path, place.by and call, given)
         elif place.where is Where.OF and root == "self":  # of the same object
             yield Place(Where.OF, place.subject, given=given)
         elif place.where is Where.DEVICE and root == "self":

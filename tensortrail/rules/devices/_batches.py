@@ -8,11 +8,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 
 from tensortrail.rules.devices._at_hand import said_device
+from tensortrail.rules.devices._device_aware import is_in_module
 from tensortrail.rules.shared.asked_as_modules import asked_as_modules
+from tensortrail.rules.shared.functions import parameter_names
 from tensortrail.rules.shared.objects import called, given, receiver
 from tensortrail.rules.shared.tensor_origin import SAME_DEVICE
 from tensortrail.rules.unchanging import unchanging
-from tensortrail.rules.view import Module
+from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Kind
 
 _LEAVES = frozenset(
@@ -97,6 +99,26 @@ def _bound_together(module: Module) -> Iterator[tuple[ast.AST, Sequence[str]]]:
                 parts = names_bound(assign.targets[0])
                 if len(parts) > 1:
                     yield loop, parts
+    yield from _taken_apart(module)
+
+
+def _taken_apart(module: Module) -> Iterator[tuple[ast.AST, Sequence[str]]]:
+    """`x, y = batch` of an argument, in a plain function or class: no framework moves it before;
+    and `x, y = next(rows)`."""
+    for assign in module.nodes(ast.Assign):
+        parts = names_bound(assign.targets[0]) if isinstance(assign.targets[0], ast.Tuple) else ()
+        function = module.function_of(assign) if len(parts) > 1 else None
+        if function is None or is_in_module(module, assign):
+            continue
+        is_next = isinstance(assign.value, ast.Call) and called(assign.value) == "next"
+        if is_next or _is_an_argument(module, function, assign.value):
+            yield function, parts
+
+
+def _is_an_argument(module: Module, function: FunctionNode, value: ast.expr) -> bool:
+    if not isinstance(value, ast.Name) or value.id not in parameter_names(function):
+        return False
+    return not any(isinstance(each.ctx, ast.Store) for each in module.uses(value.id, function))
 
 
 def without_counter(loop: ast.For) -> ast.expr:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from tensortrail.findings import Fix, Safety
 from tensortrail.rules.devices._batches import is_to_a_device, without_counter
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.view import Module
@@ -133,3 +134,15 @@ def _end(statement: ast.stmt) -> tuple[int, int]:
 
 def _is_name(node: ast.expr, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name
+
+
+def told(module: Module, member: Member, use: ast.expr) -> tuple[str, Fix | None]:
+    """What is wrong with a use of the member, and how it would be moved too."""
+    shown, moved = module.text(use), module.text(member.move)
+    how = moved[moved.rindex(f".{called(member.move)}(") :]
+    message = (
+        f"`{shown}` is not moved, and what it meets here was computed from the members that line "
+        f"{member.move.lineno} moves to a device"
+    )
+    edit = module.replace(use, f"{shown}{how}")
+    return message, module.fix("move it too", Safety.UNSAFE, edit)

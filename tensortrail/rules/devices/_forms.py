@@ -111,3 +111,11 @@ def is_tested(module: Module, node: ast.AST) -> bool:
         for up in module.ancestors(node)
         if isinstance(up, ast.expr)
     )
+
+
+def other_number(last: ast.expr) -> str:
+    """A number that stands for none, such as -1."""
+    if not isinstance(last, ast.UnaryOp) or not isinstance(last.op, ast.USub):
+        return ""
+    number = last.operand.value if isinstance(last.operand, ast.Constant) else None
+    return f"-{number}" if isinstance(number, int) else ""

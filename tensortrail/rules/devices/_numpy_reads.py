@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from tensortrail.rules.places import What
+from tensortrail.rules.devices._at_hand import said_device
+from tensortrail.rules.places import Place, What, Where
 from tensortrail.rules.shared.objects import called, receiver
-from tensortrail.rules.shared.tensor_origin import ONLY_TENSORS
+from tensortrail.rules.shared.tensor_origin import ONLY_TENSORS, origin_of
 from tensortrail.rules.view import Module
 from tensortrail.rules.words import Kind
 
@@ -68,3 +69,31 @@ def is_moved_here(node: ast.expr) -> bool:
     if isinstance(node, ast.Attribute):
         owner = node.value
     return owner is not None and is_moved_here(owner)
+
+
+def is_always_on_cpu(module: Module, tensor: ast.expr) -> bool:
+    """Every caller in the file brings the argument to the CPU."""
+    given, function = origin_of(module, tensor).node, module.function_of(tensor)
+    if function is None or not isinstance(given, ast.Name):
+        return False
+    names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+    if given.id not in names:
+        return False
+    at = names.index(given.id) - (names[0] in ("self", "cls"))
+    calls = list(module.calls(function.name))
+    passed = [module.argument(each, at, given.id) for each in calls]
+    return bool(passed) and all(
+        each is not None and module.text(each).endswith((".cpu()", 'to("cpu")')) for each in passed
+    )
+
+
+def inferred_place(module: Module, tensor: ast.expr) -> Place | None:
+    """The device that is a value in the code, on which the tensor lies on every path."""
+    held = module.places(module.function_of(tensor) or module.top).seen.get(tensor)
+    place = held.only if held is not None and held.what is What.TENSOR else None
+    if place is None or place.where is not Where.DEVICE or place.given:
+        return None
+    said = said_device(module, place.by) if isinstance(place.by, ast.Call) else None
+    names = [each for each in module.uses(place.subject) if isinstance(each.ctx, ast.Load)]
+    known = [module.value_of(each).constant for each in (said, *names) if each is not None]
+    return None if "cpu" in known else place

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._accepted import accepting, accepts, is_maker, is_read, parameters
+from tensortrail.rules.devices._answers_kept import answered_as_kept
 from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._customs import (
     is_explained,
@@ -63,6 +64,9 @@ class ArgumentDropped(Rule):
     and for moves without a `dtype`. Where all others of that name
     read it, this one departs from them. Nothing is reported for a `dtype` where the call is given
     one, or its result is cast, nor for a device where the result is only an index.
+
+    A method that answers with what its object keeps is noted, where the same method of another
+    class with the same base reads the parameter.
 
     ## Why is this bad?
     The caller has said where the result is to be, and gets it somewhere else.
@@ -146,6 +150,24 @@ class ArgumentDropped(Rule):
             "    def forward(self, x, steps, hidden_dtype=None):\n"
             "        return x + self.steps(steps, hidden_dtype=hidden_dtype)\n",
         ),
+        Bad(
+            """\
+import torch
+
+class Inputs:
+    def batch(self, device=None):
+        raise NotImplementedError
+
+class Filled(Inputs):
+    def batch(self, device=None):
+        return torch.zeros(2, 8, device=device)
+
+class Exact(Inputs):
+    def batch(self, device=None):
+        return self.args, self.rest
+""",
+            lines=(13,),
+        ),
     )
     good = (
         Good(
@@ -206,6 +228,16 @@ class ArgumentDropped(Rule):
                     what = f"passes `{_PAIR[name]}` on"
                     yield self._reported(module, halves, name, what, severity)
                     continue
+                for kept, sibling in answered_as_kept(module, function, name) if asked_for else ():
+                    yield self.finding(
+                        module,
+                        kept,
+                        f"`{name}` is never read in this method, and the one in line "
+                        f"{sibling.lineno}, of a class with the same base, brings there what it "
+                        "gives back",
+                        severity=Severity.NOTE,
+                        trail=[(sibling, f"reads `{name}`"), (kept, "given back as it was kept")],
+                    )
                 for call, others in _passing_on(module, function, name):
                     given = ", ".join(f"`{each}`" for each in others)
                     what = f"passes {given} on"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.findings import Confidence, Finding, Safety, Severity
+from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._batch_meetings import (
     first_meeting,
@@ -12,10 +12,9 @@ from tensortrail.rules.devices._batch_meetings import (
     passed_beside,
 )
 from tensortrail.rules.devices._batches import Batch, OnDevice, batches
-from tensortrail.rules.devices._batches_by_key import Member, members_left
+from tensortrail.rules.devices._batches_by_key import Member, members_left, told
 from tensortrail.rules.devices._collected import meeting_of_lists
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import called
 
 
 class BatchMovedInPart(Rule):
@@ -28,7 +27,9 @@ class BatchMovedInPart(Rule):
     the loop, where both were collected in lists and joined by `torch.cat`. The same of
     a mapping that a comprehension moves, `{k: v.to(device) for k, v in batch.items()}`, and a
     member that is taken out of it before, or of the mapping as it was. A part may be a list whose
-    members a comprehension moves: `targets = [each.to(device) for each in targets]`.
+    members a comprehension moves: `targets = [each.to(device) for each in targets]`. So may be what
+    a plain function, or a method of a class that is no module, takes apart: `x, y = batch` of an
+    argument, `x, y = next(rows)`.
 
     Parts of sequences of their own (`for x, y in zip(rows, others)`) are a note, and so is the
     first argument of a module of which nothing says that it is a tensor. Nothing is reported if
@@ -53,7 +54,7 @@ class BatchMovedInPart(Rule):
     severity = Severity.WARNING
     confidence = Confidence.MEDIUM
     explains = ("DEV529",)
-    triggers = ((".to(", "for "), (".cuda(", "for "))
+    triggers = tuple((move, word) for move in (".to(", ".cuda(") for word in ("for ", "def "))
     bad = (
         Bad(
             """\
@@ -244,6 +245,13 @@ def evaluate(model, criterion, loader, device):
 """,
             lines=(6,),
         ),
+        Bad(
+            "import torch.nn.functional as F\n\nclass Trainer:\n"
+            "    def __init__(self, net, device):\n        self.net = net.to(device)\n\n"
+            "    def step(self, batch, device):\n        x, y = batch\n"
+            "        return F.cross_entropy(self.net(x.to(device)), y)\n",
+            lines=(9,),
+        ),
     )
     good = (
         Good(
@@ -371,17 +379,9 @@ def train(model, loader):
     def _of_mapping(
         self, module: Module, member: Member, use: ast.expr, meeting: ast.expr
     ) -> Finding:
-        moved = module.text(member.move)
-        how = moved[moved.rindex(f".{called(member.move)}(") :]
-        edit = module.replace(use, f"{module.text(use)}{how}")
-        return self.finding(
-            module,
-            meeting,
-            f"`{module.text(use)}` is not moved, and what it meets here was computed from the "
-            f"members that line {member.move.lineno} moves to a device",
-            trail=((member.move, "the members of the batch are moved"),),
-            fixes=(module.fix("move it too", Safety.UNSAFE, edit),),
-        )
+        message, fix = told(module, member, use)
+        trail = ((member.move, "the members of the batch are moved"),)
+        return self.finding(module, meeting, message, trail=trail, fixes=(fix,))
 
     def _reported(
         self, module: Module, batch: Batch, name: str, meeting: ast.expr, sure: bool

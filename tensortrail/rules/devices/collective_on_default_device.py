@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._at_hand import at_hand_in, shown_device
+from tensortrail.rules.devices._collectives import collectives, names_a_group, through_helpers
 from tensortrail.rules.devices._lying import certainly
 from tensortrail.rules.devices._makers import outermost
 from tensortrail.rules.places import Held, Place, What, Where, opposite
@@ -16,12 +17,6 @@ from tensortrail.rules.shared.objects import unpacks
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.view import FunctionNode
 
-_OF_TORCH = {
-    "all_reduce": 0, "broadcast": 0, "reduce": 0, "send": 0, "recv": 0, "gather": 0,
-    "all_gather": 1, "all_gather_into_tensor": 1, "reduce_scatter_tensor": 1,
-}  # fmt: skip
-"""Collectives of `torch.distributed`, with the position of the tensor that is passed around."""
-_OF_ACCELERATE = ("gather", "gather_for_metrics", "reduce", "pad_across_processes")
 _OTHER_BACKENDS = ("gloo", "mpi")
 _ABOUT_DEVICES = re.compile("device|cuda|cpu|gpu|nccl|backend", re.IGNORECASE)
 
@@ -32,7 +27,8 @@ class CollectiveOnDefaultDevice(Rule):
     ## What it does
     Flags `torch.distributed.all_reduce`, `broadcast`, `all_gather` and the like, and `gather` and
     `reduce` of an `Accelerator`, of a tensor that was made without a device: a number that was
-    counted, a flag, a length.
+    counted, a flag, a length. So is the call of a function of the project that passes on to one of
+    them what it is given.
 
     Nothing is reported where the call names a process group, where the file names another backend,
     such as gloo, or starts the processes without naming any, where a condition about devices leads
@@ -61,6 +57,7 @@ class CollectiveOnDefaultDevice(Rule):
         ("torch", "distributed"),
         ("torch", "ccelerat", "gather"),
         ("torch", "ccelerat", "reduce"),
+        *(("torch.tensor(", word) for word in ("reduce", "gather", "broadcast")),
     )
 
     bad = (
@@ -147,6 +144,32 @@ def agreed(paths, chief, device):
     return count.item()
 """,
         ),
+        Bad(
+            """\
+import torch
+import torch.distributed as dist
+
+def reduced(value, op):
+    dist.all_reduce(value, op=op)
+    return value
+
+def counted(rows, op):
+    return reduced(torch.tensor(len(rows)), op).item()
+""",
+            lines=(9,),
+            instead="""\
+import torch
+import torch.distributed as dist
+
+def reduced(value, op):
+    value = value.cuda()
+    dist.all_reduce(value, op=op)
+    return value
+
+def counted(rows, op):
+    return reduced(torch.tensor(len(rows)), op).item()
+""",
+        ),
     )
     good = (
         Good(
@@ -202,12 +225,15 @@ def total(count):
         if in_tests(module):
             return
         reported: set[ast.AST] = set()
-        calls = [each for each in _collectives(module) if not _may_take_cpu(module, each)]
+        calls = {
+            call: passed
+            for call, passed in (*collectives(module), *through_helpers(module))
+            if not _may_take_cpu(module, call)
+        }
         for function in outermost(module, calls):
             seen = module.places(function).seen
-            for call in calls:
+            for call, passed in calls.items():
                 inner = module.function_of(call)
-                passed = _passed(call)
                 held = seen.get(passed) if passed is not None else None
                 made = _made(held, inner or function) if held is not None else None
                 if made is not None and made.by is not None and made.by not in reported:
@@ -244,31 +270,9 @@ def _made(held: Held, function: FunctionNode) -> Place | None:
     return None
 
 
-def _collectives(module: Module) -> Iterator[ast.Call]:
-    for call in module.calls(*_OF_TORCH, *_OF_ACCELERATE):
-        dotted = module.qualified(call.func)
-        name = dotted.rpartition(".")[2]
-        of_torch = dotted.startswith("torch.distributed.") and name in _OF_TORCH
-        owner = dotted.rpartition(".")[0].rpartition(".")[2].lower()
-        if of_torch or (name in _OF_ACCELERATE and owner == "accelerator"):
-            yield call
-
-
-def _passed(call: ast.Call) -> ast.expr | None:
-    """The tensor that is passed to other processes."""
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    of_accelerate = isinstance(call.func, ast.Attribute) and len(call.args) == 1
-    position = 0 if of_accelerate else _OF_TORCH.get(name, 0)
-    for each in call.keywords:
-        if each.arg in ("tensor", "input_tensor", "input"):
-            return each.value
-    return call.args[position] if position < len(call.args) else None
-
-
 def _may_take_cpu(module: Module, call: ast.Call) -> bool:
-    """A group is named, which may be of another backend, or the file names such a backend."""
-    groups = [each.value for each in call.keywords if each.arg in ("group", "process_group")]
-    if any(not (isinstance(each, ast.Constant) and each.value is None) for each in groups):
+    """A group is named, or the file names another backend."""
+    if names_a_group(call):
         return True
     *_, file = module.ancestors(call)
     return module.once(_names_other_backend, file) or module.once(_leaves_the_backend, file)

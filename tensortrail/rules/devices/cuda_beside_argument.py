@@ -6,6 +6,7 @@ from typing import TypeGuard
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.devices._at_hand import at_hand_in, device_read, is_cuda_literal
 from tensortrail.rules.devices._beforehand import is_example
 from tensortrail.rules.devices._device_aware import is_of_module, sets_up
@@ -20,6 +21,7 @@ from tensortrail.rules.devices._written import decided
 from tensortrail.rules.places import FunctionPlaces, Place, Where
 from tensortrail.rules.shared.imports import imported_packages
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.mends import device_given
 from tensortrail.rules.shared.objects import given
 from tensortrail.rules.view import FunctionNode
 
@@ -32,7 +34,8 @@ class CudaBesideArgument(Rule):
 
     ## What it does
     Follows the places of tensors through a function that has no other device at hand. Reports
-    `.cuda()`, `.to("cuda")` and `device="cuda"` on a tensor that an operation then takes together
+    `.cuda()`, `.to("cuda")` and `device="cuda"`, and calls that leave a `device` to its default
+    `"cuda"`, on a tensor that an operation then takes together
     with a parameter of the module, the output of a submodule, or an argument that may lie
     anywhere. A test of `torch.cuda.is_available()` changes nothing: a machine with a GPU can be
     asked for the CPU. Nor does one of `x.is_cuda`: `.cuda()` is the current GPU, and `x` may be on
@@ -116,6 +119,31 @@ class CudaBesideArgument(Rule):
             "    def forward(self, mean, spread):\n"
             "        noise = torch.randn(mean.shape).to(spread.device)\n"
             "        return mean + spread.exp() * noise\n",
+        ),
+        Bad(
+            """\
+import torch
+from torch import nn
+
+def mask(n, device="cuda"):
+    return torch.ones(n, device=device)
+
+class Masked(nn.Module):
+    def forward(self, x):
+        return x * mask(x.shape[1])
+""",
+            lines=(9,),
+            fixed="""\
+import torch
+from torch import nn
+
+def mask(n, device="cuda"):
+    return torch.ones(n, device=device)
+
+class Masked(nn.Module):
+    def forward(self, x):
+        return x * mask(x.shape[1], device=x.device)
+""",
         ),
     )
     good = (
@@ -272,6 +300,16 @@ def _written(module: Module) -> Iterator[ast.Call]:
             said += call.args[:1]
         if any(is_cuda_literal(module, each) for each in said):
             yield call
+    for function in module.nodes(ast.FunctionDef):
+        if _is_on_a_gpu_by_default(module, function):
+            yield from module.calls(function.name)
+
+
+def _is_on_a_gpu_by_default(module: Module, function: FunctionNode) -> bool:
+    return any(
+        each.arg == "device" and is_cuda_literal(module, default)
+        for each, default in with_defaults(function.args)
+    )
 
 
 def _under_is_cuda(module: Module) -> Iterator[tuple[ast.Call, str]]:
@@ -314,6 +352,8 @@ def _fix(module: Module, put: ast.Call, device: str) -> Fix | None:
     said = next((each.value for each in put.keywords if each.arg == "device"), None)
     if said is not None:
         edit = module.replace(said, device)
+    elif isinstance(put.func, ast.Name) and (passed := device_given(module, put, device)):
+        edit = passed  # a call that leaves the device to the function
     elif isinstance(put.func, ast.Attribute) and put.func.attr in ("cuda", "to"):
         edit = module.replace(put, f"{module.text(put.func.value)}.to({device})")
     else:

@@ -104,6 +104,29 @@ class Loader:
         self.weights = torch.load(path, map_location=self.device)
 """,
         ),
+        Bad(
+            """\
+import torch
+
+class Head(torch.nn.Module):
+    def __init__(self, n, device=None):
+        super().__init__()
+        self.linear = torch.nn.Linear(n, n)
+        self.place = device or "cuda" if torch.cuda.is_available() else "cpu"
+        self.to(device)
+""",
+            lines=(8,),
+            fixed="""\
+import torch
+
+class Head(torch.nn.Module):
+    def __init__(self, n, device=None):
+        super().__init__()
+        self.linear = torch.nn.Linear(n, n)
+        self.place = device or "cuda" if torch.cuda.is_available() else "cpu"
+        self.to(self.place)
+""",
+        ),
     )
     good = (
         Good(
@@ -201,6 +224,8 @@ def _has_default(module: Module, value: ast.expr | None, name: str) -> bool:
     """`device or pick()`, `device if device is not None else pick()`."""
     if isinstance(value, ast.BoolOp) and isinstance(value.op, ast.Or):
         return _is(value.values[0], name) and not _says_nothing(module, value.values[-1])
+    if isinstance(value, ast.IfExp) and isinstance(value.body, ast.BoolOp):
+        return _has_default(module, value.body, name)  # `device or "cuda" if there_is else "cpu"`
     if isinstance(value, ast.IfExp) and _is_asked(module, value.body, name):
         other = value.orelse if _is(value.body, name) else value.body
         chosen = not _says_nothing(module, other) and not _mentions(other, name)
@@ -258,7 +283,15 @@ def _has_nothing_to_move(module: Module, move: ast.Call) -> bool:
     owner = receiver(move)
     cls = module.value_of(owner).cls if owner is not None else ""
     facts = module.class_facts(cls) if cls else None
-    return facts is not None and facts.is_module and facts.complete and not facts.registered
+    if facts is None or not facts.is_module or not facts.complete or facts.registered:
+        return False
+    return module.about(cls, _keeps_modules) is False
+
+
+def _keeps_modules(module: Module, cls: ast.AST) -> bool:
+    """`self.layer = nn.Linear(...)` in the class."""
+    made = (each.value for each in module.nodes(ast.Assign, cls))
+    return any(module.qualified(each).startswith("torch.nn.") for each in made)
 
 
 def _is_asked(module: Module, node: ast.AST, name: str) -> bool:

@@ -14,6 +14,7 @@ from tensortrail.rules.devices._forms import (
     is_tested,
     is_used,
     made_device,
+    other_number,
     zero_for_none,
 )
 from tensortrail.rules.shared.imports import imports_torch
@@ -29,6 +30,7 @@ _EITHER = (
     {Kind.DEVICE, Kind.OTHER},
 )
 """Kinds of a value that is a string on some path: `str | torch.device`."""
+_NOT_FALSE = "the number of the first GPU is 0, which is false: it becomes `{}` here"
 _NOT_ZERO = "a device without a number is the current one, which need not be number 0"
 
 
@@ -39,7 +41,7 @@ class DeviceForm(Rule):
     Flags `t.device == torch.device("cuda")` and a comparison with `torch.device(x)`, where `x` may
     have no number; `.type` or `.index` of a value that may be a string; `.index` of a
     `torch.device` made of what a caller gave, used as if it were a number; `device.index or 0`,
-    or `index or 0` of an argument that may be None;
+    or `index or 0` of an argument that may be None; `device.index or -1`;
     the context manager `torch.cuda.device(0)` or the number of `torch.cuda.current_device()`
     where a device is needed.
 
@@ -64,6 +66,7 @@ class DeviceForm(Rule):
         ("device", ".type"),
         ("cuda.device(",),
         ("torch.device", "or 0"),
+        (".index or -",),
         ("xpu.device(",),
         ("current_device()", "device"),
     )
@@ -149,6 +152,22 @@ def is_here(x: torch.Tensor):
     return x.device == here
 """,
             lines=(5,),
+        ),
+        Bad(
+            """\
+import torch
+
+def batches(translator, rows):
+    return on_device(rows, translator.device.index or -1)
+""",
+            lines=(4,),
+            instead="""\
+import torch
+
+def batches(translator, rows):
+    index = translator.device.index
+    return on_device(rows, -1 if index is None else index)
+""",
         ),
     )
     good = (
@@ -272,6 +291,9 @@ def f(device: Union[str, torch.device]):
         if or_zero and isinstance(above, ast.BoolOp):
             last = above.values[-1]
             zero = isinstance(last, ast.Constant) and last.value == 0
+            other = other_number(last) if above.values[0] is node else ""
+            if other:
+                yield self.finding(module, above, _NOT_FALSE.format(other))
             if zero and module.kind_of(node.value) is Kind.DEVICE:
                 yield self.finding(
                     module,

@@ -25,7 +25,8 @@ class DeviceTakenForText(Rule):
 
     ## What it does
     Flags `"cpu" in t.device` and methods of a text, such as `t.device.startswith("cuda")`;
-    `torch.autocast(model.device)`, which takes the type of a device; `str(t.device) == "cuda"`;
+    `torch.autocast(model.device)` and `torch.autocast(str(x.device))`, which takes the type of a
+    device; `str(t.device) == "cuda"`;
     and a type that is compared with what no type is: `t.device.type == "cuda:0"`, `"gpu"`.
     A device is known by what it is a device of: a tensor, a parameter, `torch.device(...)`.
     Arguments and settings may be texts, and are not flagged.
@@ -135,6 +136,23 @@ import torch
 
 def is_first(x: torch.Tensor):
     return x.device == torch.device("cuda", 0)
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+def run(model, x: torch.Tensor):
+    with torch.autocast(device_type=str(x.device), dtype=torch.bfloat16):
+        return model(x)
+""",
+            lines=(4,),
+            fixed="""\
+import torch
+
+def run(model, x: torch.Tensor):
+    with torch.autocast(device_type=x.device.type, dtype=torch.bfloat16):
+        return model(x)
 """,
         ),
     )
@@ -252,6 +270,19 @@ def f(model):
                 module.fix("give the type", Safety.UNSAFE, edit),
                 None if certain else Severity.WARNING,
             )
+            return
+        device = _made_a_text(module, given)
+        text = _text(module, given)
+        if (device is not None and _is_of_a_tensor(module, device)) or _names_a_number(text):
+            shown = module.text(device) if device is not None else ""
+            by_type = module.replace(given, f"{shown}.type")
+            yield self._raises(
+                module,
+                given,
+                "autocast takes the type of a device, such as `cuda`, and raises where it is given "
+                "a number too",
+                module.fix("give the type", Safety.UNSAFE, by_type) if shown else None,
+            )
 
     def _raises(
         self,
@@ -287,6 +318,11 @@ def _made_a_text(module: Module, node: ast.expr) -> ast.expr | None:
     call = origins[0] if len(origins) == 1 else None
     named = isinstance(call, ast.Call) and getattr(call.func, "id", "") == "str"
     return call.args[0] if named and isinstance(call, ast.Call) and len(call.args) == 1 else None
+
+
+def _names_a_number(text: str | None) -> bool:
+    kind, _, number = (text or "").partition(":")
+    return kind in _NUMBERED and number.isdigit()
 
 
 def _is_no_type(text: str) -> bool:

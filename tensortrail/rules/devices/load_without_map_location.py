@@ -9,6 +9,7 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._beforehand import prepares_data
 from tensortrail.rules.devices._from_the_cpu import is_from_the_cpu
 from tensortrail.rules.devices._left_on_cpu import left_on_cpu
+from tensortrail.rules.devices._loaded_where import holds_numbers, left_out_by_all
 from tensortrail.rules.devices._of_this_run import (
     follows_training,
     goes_to_a_written_gpu,
@@ -29,7 +30,6 @@ _OF_AN_ADDRESS = (
     "torch.hub.load_state_dict_from_url",
     "torch.utils.model_zoo.load_url",
 )
-_KEEP_NUMBERS = ("sched", "sampler", "dataloader", "scaler")
 _WEIGHTS = re.compile(r"(^|_)(state|model|net|weight|param|optim|ema|embed|tensor)")
 """Keys under which tensors lie in a file."""
 _PATHS_OF_THIS_RUN = frozenset({"best_model_path", "last_model_path"})
@@ -57,6 +57,9 @@ class LoadWithoutMapLocation(Rule):
     Where a function runs once a GPU, as it wraps a model with `device_ids`, or chooses the GPU by a
     variable in a file that joins a process group, only what was on the CPU is a note: every other
     process takes memory of the GPU of the one that saved.
+
+    A function that passes on its `map_location`, None by default, is noted where no call of the
+    project gives it.
 
     `with torch.device(...)` around it, `safetensors` and `**kwargs` are not flagged; but
     `safetensors.torch.load(data)`, which always gives tensors on the CPU, and `load_file(path)`
@@ -156,6 +159,27 @@ def weights(path, mapped, device):
 """,
             lines=(7,),
         ),
+        Bad(
+            """\
+import torch
+
+def read(path, map_location=None):
+    return torch.load(path, map_location=map_location)
+
+def restored(model, path):
+    model.load_state_dict(read(path))
+""",
+            lines=(4,),
+            instead="""\
+import torch
+
+def read(path, map_location=None):
+    return torch.load(path, map_location=map_location)
+
+def restored(model, path):
+    model.load_state_dict(read(path, map_location="cpu"))
+""",
+        ),
     )
     good = (
         Good(
@@ -229,6 +253,15 @@ def cached(path, names):
                     confidence=Confidence.HIGH if used else Confidence.MEDIUM,
                     fixes=[_mapped(module, call)],
                 )
+            elif (left_out := left_out_by_all(module, call)) is not None:
+                yield self.finding(
+                    module,
+                    call,
+                    f"no call in the project gives `{left_out}`, which is None then: the tensors "
+                    "come to the devices they were saved from",
+                    severity=Severity.NOTE,
+                    confidence=Confidence.MEDIUM,
+                )
         for left in left_on_cpu(module):
             yield self.finding(
                 module,
@@ -255,7 +288,7 @@ def _says_where(module: Module, call: ast.Call) -> bool:
 def _is_harmless(module: Module, call: ast.Call) -> bool:
     near = _is_of_fsdp(module, call) or _is_of_memory(module, call)
     near = near or is_from_the_cpu(module, call) or is_saved_on_the_cpu(module, call)
-    near = near or _holds_numbers(module, call) or is_of_whole_optimizer(module, call)
+    near = near or holds_numbers(module, call) or is_of_whole_optimizer(module, call)
     if near or is_of_one_of_many(module, call):
         return near  # of the saver's GPU every process takes memory
     near = _is_of_this_run(call) or follows_training(module, call)
@@ -290,30 +323,6 @@ def _has_fixed_name(module: Module, call: ast.Call) -> bool:
     source = call.args[0] if call.args else call.keywords[0].value
     fixed = isinstance(module.value_of(source).constant, str)
     return fixed or module.function_of(call) is None
-
-
-def _holds_numbers(module: Module, call: ast.Call) -> bool:
-    """The state of a learning-rate scheduler or of a sampler: numbers, and no tensors."""
-    above = module.parent(call)
-    uses: list[ast.expr] = [call]
-    if isinstance(above, ast.Assign) and isinstance(above.targets[0], ast.Name):
-        name = above.targets[0].id
-        uses += [each for each in module.later(above, ast.Name) if each.id == name]
-    takers = [
-        up.func.value
-        for use in uses
-        if isinstance(up := module.parent(use), ast.Call)
-        and use in up.args
-        and isinstance(up.func, ast.Attribute)
-        and up.func.attr == "load_state_dict"
-    ]
-    return bool(takers) and all(_keeps_numbers(module, each) for each in takers)
-
-
-def _keeps_numbers(module: Module, taker: ast.expr) -> bool:
-    said = module.text(taker).lower()
-    known = "lr_scheduler" in module.value_of(taker).cls
-    return known or any(word in said for word in _KEEP_NUMBERS)
 
 
 def _is_of_fsdp(module: Module, call: ast.Call) -> bool:

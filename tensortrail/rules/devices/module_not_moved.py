@@ -7,8 +7,9 @@ from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._device_aware import sets_up
 from tensortrail.rules.devices._lying import described, is_module, out_of_place, unless
-from tensortrail.rules.devices._makers import FACTORIES, outermost
+from tensortrail.rules.devices._makers import outermost
 from tensortrail.rules.devices._passed_before_call import is_moved_by_another
+from tensortrail.rules.devices._put_or_made import LAYERS, placed
 from tensortrail.rules.devices._replaced_after_move import Replaced, replaced_after_move
 from tensortrail.rules.places import Meeting, Place, Where
 from tensortrail.rules.shared.in_tests import in_tests
@@ -40,7 +41,14 @@ class ModuleNotMoved(Rule):
     since = "0.2.0"
     severity = Severity.WARNING
     confidence = Confidence.HIGH
-    triggers = (("torch", ".to("), ("torch", ".cuda("), ("torch", "device"))
+    triggers = (
+        ("torch", ".to("),
+        ("torch", ".cuda("),
+        ("torch", "device"),
+        *(("nn.", f"{name}(") for name in LAYERS),
+        ("torchaudio", "Resample("),
+        ("torchaudio", "Spectrogram("),
+    )
     bad = (
         Bad(
             """\
@@ -332,7 +340,7 @@ def main(where):
         for each in replaced_after_move(module):
             yield self._replaced(module, each)
         reported: set[ast.AST] = set()
-        for function in outermost(module, _placed(module)):
+        for function in outermost(module, placed(module)):
             if sets_up(function):
                 continue
             for meeting in module.places(function).meetings:
@@ -390,11 +398,3 @@ def _moved_too(module: Module, found: Replaced) -> Fix | None:
     attr = found.moved.func.attr if isinstance(found.moved.func, ast.Attribute) else "to"
     edit = module.replace(found.made, f"{module.text(found.made)}.{attr}({arguments})")
     return module.fix("move it as the model was moved", Safety.UNSAFE, edit)
-
-
-def _placed(module: Module) -> Iterator[ast.Call]:
-    """Calls that put a tensor on a device."""
-    yield from module.calls("to", "cuda")
-    for call in module.calls(*FACTORIES):
-        if any(each.arg == "device" for each in call.keywords):
-            yield call

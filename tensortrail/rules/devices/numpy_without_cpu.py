@@ -8,6 +8,8 @@ from tensortrail.findings import Confidence, Edit, Finding, Fix, Safety, Severit
 from tensortrail.rules import Bad, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.devices._at_hand import said_device
 from tensortrail.rules.devices._numpy_reads import (
+    inferred_place,
+    is_always_on_cpu,
     is_moved_here,
     is_surely_a_tensor,
     read_by_numpy,
@@ -201,6 +203,29 @@ def scores(model: nn.Module, loader, device):
     return np.concatenate(found)
 """,
         ),
+        Bad(
+            """\
+import torch
+
+def predicted(model, loader, device):
+    model.to(device)
+    rows = []
+    for batch in loader:
+        rows.append(model(batch.to(device)))
+    return torch.cat(rows).numpy()
+""",
+            lines=(8,),
+            fixed="""\
+import torch
+
+def predicted(model, loader, device):
+    model.to(device)
+    rows = []
+    for batch in loader:
+        rows.append(model(batch.to(device)))
+    return torch.cat(rows).cpu().numpy()
+""",
+        ),
     )
     good = (
         Good("import torch\nx = torch.ones(2).numpy()\n"),
@@ -268,7 +293,7 @@ def write(weight: torch.Tensor, device):
                 message = "the tensor is not on the CPU"
                 yield self._found(module, func, func.value, Severity.ERROR, message)
             elif _is_callers(module, func.value) and not _is_decided(module, call):
-                if _is_always_on_cpu(module, func.value):
+                if is_always_on_cpu(module, func.value):
                     continue
                 origin = origin_of(module, func.value)
                 shown = one_line(module, origin.node) if origin.node is not None else "the tensor"
@@ -277,7 +302,8 @@ def write(weight: torch.Tensor, device):
                 message = f"`{shown}` is {put}, and numpy reads the CPU only"
                 yield self._found(module, func, func.value, Severity.NOTE, message)
             elif not _is_decided(module, call):
-                yield from self._told(module, func, func.value)
+                found = list(self._told(module, func, func.value))
+                yield from found or self._inferred(module, func, func.value)
         for call, read in read_by_numpy(module):
             if is_surely_a_tensor(module, read) and not _is_decided(module, call):
                 yield from self._told(module, call, read)
@@ -292,6 +318,14 @@ def write(weight: torch.Tensor, device):
             message = f"`{one_line(module, tensor)}` is {where}, and numpy reads the CPU only"
             severity = Severity.NOTE if is_moved_here(tensor) else Severity.WARNING
             yield self._found(module, node, tensor, severity, message)
+
+    def _inferred(self, module: Module, node: ast.expr, tensor: ast.expr) -> Iterator[Finding]:
+        """`torch.cat(rows).numpy()`, where each row came from a model on a device."""
+        place = inferred_place(module, tensor)
+        if place is not None:
+            shown = one_line(module, tensor)
+            message = f"`{shown}` is on `{place.subject}`, and numpy reads the CPU only"
+            yield self._found(module, node, tensor, Severity.WARNING, message)
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         for events in errors(timeline, _REFUSED):
@@ -338,22 +372,6 @@ def _is_callers(module: Module, tensor: ast.expr) -> bool:
     words = ("cuda", "device")
     return any(node.attr in words for node in module.nodes(ast.Attribute)) or any(
         said_device(module, call) is not None for call in module.nodes(ast.Call)
-    )
-
-
-def _is_always_on_cpu(module: Module, tensor: ast.expr) -> bool:
-    """Every caller in the file brings the argument to the CPU."""
-    given, function = origin_of(module, tensor).node, module.function_of(tensor)
-    if function is None or not isinstance(given, ast.Name):
-        return False
-    names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
-    if given.id not in names:
-        return False
-    at = names.index(given.id) - (names[0] in ("self", "cls"))
-    calls = list(module.calls(function.name))
-    passed = [module.argument(each, at, given.id) for each in calls]
-    return bool(passed) and all(
-        each is not None and module.text(each).endswith((".cpu()", 'to("cpu")')) for each in passed
     )
 
 

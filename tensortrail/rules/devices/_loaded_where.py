@@ -1,0 +1,55 @@
+"""What `torch.load` is told by those who call the function around it, and what takes its result."""
+
+from __future__ import annotations
+
+import ast
+
+from tensortrail.rules.defaults import with_defaults
+from tensortrail.rules.shared.never_given import is_never_given
+from tensortrail.rules.view import FunctionNode, Module
+
+_KEEP_NUMBERS = ("sched", "sampler", "dataloader", "scaler")
+
+
+def left_out_by_all(module: Module, call: ast.Call) -> str | None:
+    """The parameter of a helper that is passed on as `map_location`, if nobody ever gives it."""
+    function, said = module.function_of(call), module.argument(call, 1, "map_location")
+    if function is None or not isinstance(said, ast.Name):
+        return None
+    if module.qualified(call.func) != "torch.load" or not _is_none_by_default(function, said.id):
+        return None
+    if any(isinstance(each.ctx, ast.Store) for each in module.uses(said.id, function)):
+        return None
+    asked = any(guard.mentions(said.id) for guard in module.guards_of(call))
+    return said.id if not asked and is_never_given(module, function, said.id) else None
+
+
+def _is_none_by_default(function: FunctionNode, name: str) -> bool:
+    return any(
+        each.arg == name and isinstance(default, ast.Constant) and default.value is None
+        for each, default in with_defaults(function.args)
+    )
+
+
+def holds_numbers(module: Module, call: ast.Call) -> bool:
+    """The state of a learning-rate scheduler or of a sampler: numbers, and no tensors."""
+    above = module.parent(call)
+    uses: list[ast.expr] = [call]
+    if isinstance(above, ast.Assign) and isinstance(above.targets[0], ast.Name):
+        name = above.targets[0].id
+        uses += [each for each in module.later(above, ast.Name) if each.id == name]
+    takers = [
+        up.func.value
+        for use in uses
+        if isinstance(up := module.parent(use), ast.Call)
+        and use in up.args
+        and isinstance(up.func, ast.Attribute)
+        and up.func.attr == "load_state_dict"
+    ]
+    return bool(takers) and all(_keeps_numbers(module, each) for each in takers)
+
+
+def _keeps_numbers(module: Module, taker: ast.expr) -> bool:
+    said = module.text(taker).lower()
+    known = "lr_scheduler" in module.value_of(taker).cls
+    return known or any(word in said for word in _KEEP_NUMBERS)
