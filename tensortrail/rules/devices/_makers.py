@@ -35,7 +35,8 @@ def outermost(module: Module, nodes: Iterable[ast.AST]) -> Iterator[FunctionNode
 
 def made_without_device(module: Module) -> Iterator[ast.Call]:
     for call in module.calls(*FACTORIES):
-        if not any(each.arg in ("device", None) for each in call.keywords):
+        told = any(each.arg in ("device", None) for each in call.keywords)
+        if not told and (call.args or call.keywords):  # `torch.zeros()` gives nothing: it raises
             yield call
 
 

@@ -7,6 +7,7 @@ from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Rule
 from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._customs import is_explained
+from tensortrail.rules.devices._indexing import only_indexes
 from tensortrail.rules.devices._twins import (
     device_of,
     is_moved_there_later,
@@ -44,7 +45,7 @@ class TwinWithoutDevice(Rule):
     Nothing is reported if a condition about devices or types leads to one of the two, for a
     result that is moved, copied or an index, for calls that take the device of their argument
     (`zeros_like`), and where most of the calls are given none. It is a note if something is moved
-    to that device later in the function.
+    to that device later in the function, and of what only indexes, or is put in order for that.
 
     ## Why is this bad?
     The two were written for the same use. What the other call makes lies on the default device,
@@ -197,7 +198,7 @@ class TwinWithoutDevice(Rule):
         device = device_of(twin)
         said = module.text(device) if device is not None else ""
         plain = is_beforehand(module, call) or is_moved_there_later(module, call, said)
-        plain = plain or is_named_for_the_cpu(module, call)
+        plain = plain or is_named_for_the_cpu(module, call) or only_indexes(module, call)
         return self.finding(
             module,
             call,

@@ -1,0 +1,140 @@
+"""What stands around a true finding, and makes a note of it or nothing at all."""
+
+from __future__ import annotations
+
+import pytest
+
+from tensortrail.findings import Severity
+from tests.rules.devices.test_on_the_cpu import findings, severity
+
+HEAD = "import torch\nfrom torch import nn\n\n\n"
+WRITTEN = (
+    HEAD + "def fold(bias: torch.Tensor, other: torch.Tensor, values: torch.Tensor):\n"
+    "    bias{written}.to({given})\n"
+)
+MOVED = (
+    HEAD + "def padded(x: torch.Tensor, edges: torch.Tensor, n):\n"
+    "    rows = torch.zeros(n, 2){before}\n    rows.to(x.device)\n"
+    "    return torch.cat((edges, rows))\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("written", "given", "expected"),
+    [
+        ("", "other.device", Severity.ERROR),
+        (".detach()", "device=bias.device", Severity.ERROR),
+        (".copy_(values)", "device=other.device", Severity.NOTE),
+        (".copy_(values)", "device=bias.device, dtype=bias.dtype", None),
+        ("", "bias.device", None),
+    ],
+)
+def test_a_move_after_writing_in_place(written: str, given: str, expected: Severity | None) -> None:
+    source = WRITTEN.format(written=written, given=given)
+    assert severity("DEV504", source) is expected
+    if expected is not None and written.endswith("(values)"):
+        (found,) = findings("DEV504", source)
+        assert found.message.endswith("has what was written into it")
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        ("", Severity.ERROR),
+        (".to(edges.dtype)", Severity.ERROR),
+        (".to(edges.device)", Severity.NOTE),
+        (".to(edges.device).to(edges.dtype)", Severity.NOTE),
+    ],
+)
+def test_a_move_after_a_move_to_a_tensor(before: str, expected: Severity) -> None:
+    assert severity("DEV504", MOVED.format(before=before)) is expected
+
+
+ASKED = (
+    HEAD + "class Task:\n    def __init__(self, device: torch.device, keep: bool = True):\n"
+    "        if {asked}:\n            print('kept on the CPU')\n            keep = False\n"
+    "        self.keep, self.device = keep, device\n\n"
+    "    def close(self):\n        if {test}self.device != 'cpu':\n            {what}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("asked", "test", "what", "expected"),
+    [
+        ("not keep", "", "torch.cuda.empty_cache()", Severity.NOTE),
+        ("not keep", "", "torch.cuda.synchronize()", Severity.ERROR),
+        ("not keep", "self.keep and ", "torch.cuda.synchronize()", Severity.ERROR),
+        ("device.type != 'cuda'", "self.keep and ", "torch.cuda.synchronize()", Severity.NOTE),
+    ],
+)
+def test_a_device_compared_with_a_text(
+    asked: str, test: str, what: str, expected: Severity
+) -> None:
+    assert severity("DEV501", ASKED.format(asked=asked, test=test, what=what)) is expected
+
+
+ORDERED = (
+    HEAD + "def columns(x: torch.Tensor, n, m):\n    device = x.device\n"
+    "    found = torch.zeros(n, m, device=device)\n    chance = torch.rand(n, m)\n"
+    "    {use}\n    return found\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("use", "expected"),
+    [
+        ("found = found + chance", Severity.WARNING),
+        ("order = chance.argsort(dim=1)\n    found[:, order] = 1.0", Severity.NOTE),
+        ("order = chance.argsort(dim=1)\n    found = found * order", Severity.WARNING),
+    ],
+)
+def test_a_tensor_that_only_gives_an_order(use: str, expected: Severity) -> None:
+    assert severity("DEV534", ORDERED.format(use=use)) is expected
+
+
+@pytest.mark.parametrize(("size", "expected"), [("0, 2", Severity.WARNING), ("", None)])
+def test_a_factory_that_raises(size: str, expected: Severity | None) -> None:
+    source = (
+        HEAD + "class Rows(nn.Module):\n    def forward(self, x, device):\n"
+        f"        if x is None:\n            return torch.zeros({size})\n"
+        "        return torch.ones(3, 2, device=device)\n"
+    )
+    assert severity("DEV531", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("owner", "expected"), [("self", Severity.NOTE), ("layer", Severity.WARNING)]
+)
+def test_two_tensors_of_one_object(owner: str, expected: Severity) -> None:
+    source = (
+        HEAD + "class Scaled(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n"
+        "        self.weight = nn.Parameter(torch.ones(n, n))\n"
+        "        self.bias = nn.Parameter(torch.ones(n))\n\n"
+        "    def forward(self, x, layer):\n"
+        f"        weight = {owner}.weight.to(x.device)\n"
+        f"        return nn.functional.linear(x, weight, {owner}.bias)\n"
+    )
+    assert severity("DEV522", source) is expected
+
+
+FETCHED = (
+    "import glob\nimport os\n\nimport torch\nfrom hub import file_download, folder_download\n\n\n"
+    "def where(name, folder):\n    return file_download(repo_id={repo}, filename=name)\n\n\n"
+    "def restore(model, small, folder, repo):\n"
+    "    owned = 'someone/' + small\n    {get}\n"
+    "        model.load_state_dict(torch.load(part))\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("repo", "get", "expected"),
+    [
+        ("'someone/small'", "for part in [where('net.pt', folder)]:", Severity.NOTE),
+        ("folder", "for part in [where('net.pt', folder)]:", Severity.WARNING),
+        ("folder", "for part in glob.glob(folder_download(owned)):", Severity.NOTE),
+        ("folder", "for part in glob.glob(folder_download(repo)):", Severity.WARNING),
+        ("folder", "for part in glob.glob(folder):", Severity.WARNING),
+    ],
+)
+def test_a_file_that_the_project_publishes(repo: str, get: str, expected: Severity) -> None:
+    assert severity("DEV506", FETCHED.format(repo=repo, get=get)) is expected
