@@ -138,3 +138,82 @@ FETCHED = (
 )
 def test_a_file_that_the_project_publishes(repo: str, get: str, expected: Severity) -> None:
     assert severity("DEV506", FETCHED.format(repo=repo, get=get)) is expected
+
+
+HANDED = (
+    "import torch\n\n\ndef parsed(text, device=None):\n"
+    "    return torch.tensor(list(map(float, text)))\n"
+    "\n\ndef read(path, device=None):\n    return parsed(open(path), device)\n"
+    "\n\ndef table(path, {own}):\n    return read(path, {passed})\n"
+    "\n\ndef both(path):\n    return read(path), table(path)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("own", "passed", "expected"),
+    [
+        ("rows=2", "**{}", Severity.WARNING),
+        ("device=None", "device=device", Severity.NOTE),
+        ("device='cuda'", "device=device", Severity.WARNING),
+        ("rows=2", "device='cuda'", Severity.WARNING),
+    ],
+)
+def test_what_nobody_hands_on(own: str, passed: str, expected: Severity) -> None:
+    found = findings("DEV527", HANDED.format(own=own, passed=passed))
+    assert [each.severity for each in found if each.site.line == 5] == [expected]
+
+
+@pytest.mark.parametrize(
+    ("use", "expected"),
+    [
+        ("print(found[:, 0].mean().item(), found.max().item())", Severity.NOTE),
+        ("return found[:, 0]", Severity.WARNING),
+    ],
+)
+def test_numbers_that_are_only_shown(use: str, expected: Severity) -> None:
+    source = (
+        "import torch\n\n\ndef shown(rows, gpu):\n    device = torch.device(f'cuda:{gpu}')\n"
+        f"    found = torch.tensor(rows)\n    {use}\n"
+    )
+    assert severity("DEV527", source) is expected
+
+
+CHUNKED = (
+    HEAD + "class Head(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n"
+    "        self.weight = nn.Parameter(torch.ones(n, n))\n\n"
+    "    def forward(self, x):\n        if {asked}:\n            return self.by_parts(x)\n"
+    "        return x @ self.weight\n\n"
+    "    def by_parts(self, x):\n        found = torch.zeros(len(x), 3)\n"
+    "        return found + x @ self.weight\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ("len(x) > 3", Severity.WARNING),
+        ("self.weight.device.type == 'cpu' and len(x) > 3", Severity.NOTE),
+        ("self.weight.device.type != 'cpu'", Severity.WARNING),
+        ("not x.is_cuda", Severity.NOTE),
+    ],
+)
+def test_a_method_for_the_cpu(asked: str, expected: Severity) -> None:
+    assert severity("DEV521", CHUNKED.format(asked=asked)) is expected
+
+
+@pytest.mark.parametrize(
+    ("head", "net", "expected"),
+    [
+        ("    @staticmethod\n    def check():\n", "Net()", None),
+        ("    def check(self):\n", "self.net", Severity.WARNING),
+    ],
+)
+def test_a_net_that_is_made_right_there(head: str, net: str, expected: Severity | None) -> None:
+    source = (
+        HEAD + "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.net = nn.Sequential(nn.Linear(2, 2), nn.ReLU())\n\n"
+        "    def forward(self, x):\n        return self.net(x - 1)\n\n"
+        f"{head}        net = {net}\n        image = torch.ones(3, 2) * 255\n"
+        "        return net(image)\n"
+    )
+    assert severity("DEV521", source) is expected
