@@ -62,8 +62,8 @@ class ArgumentDropped(Rule):
     as a value, and where another one of the file has the same name and does not read the parameter
     either, where callers in the project never pass the device or only hand on what they are never
     given, for truth values and what is only read out, and for moves without a `dtype`. Where all
-    others of that name read it, this one departs from them. Nothing is reported for a `dtype` where the call is given
-    one, or its result is cast, nor for a device where the result is only an index.
+    others of that name read it, this one departs from them. Nothing is reported for a `dtype` where
+    the call is given one, or its result is cast, nor for a device where the result only indexes.
 
     ## Why is this bad?
     The caller has said where the result is to be, and gets it somewhere else.

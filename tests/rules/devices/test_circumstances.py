@@ -97,7 +97,7 @@ def test_a_factory_that_raises(size: str, expected: Severity | None) -> None:
     source = (
         HEAD + "class Rows(nn.Module):\n    def forward(self, x, device):\n"
         f"        if x is None:\n            return torch.zeros({size})\n"
-        "        return torch.ones(3, 2, device=device)\n"
+        "        return torch.ones(3, 2, device=device) + torch.zeros(3, 2)\n"
     )
     assert severity("DEV531", source) is expected
 
