@@ -105,36 +105,3 @@ class Shifted(nn.Module):
         return self._shift({given})
 """
     assert severity(tmp_path, {"net/a.py": text, "net/b.py": "Shifted()"}) is expected
-
-
-METHODS = """
-import torch
-from torch import nn
-
-class Scaled({base}):
-    def __init__(self, n):
-        super().__init__()
-        self.mix = nn.Linear(n, n)
-
-    {above}def scaled(self, x):
-        return self.mix(x) * torch.linspace(0, 1, 3)
-"""
-
-
-@pytest.mark.parametrize(
-    ("base", "above", "other", "expected"),
-    [
-        ("nn.Module", "", "Scaled(3)", Severity.NOTE),
-        ("nn.Module", "", "Scaled(3).scaled(4)", Severity.WARNING),
-        ("nn.Module", "@registered\n    ", "Scaled(3)", Severity.WARNING),
-        ("Task", "", "Scaled(3)", Severity.WARNING),
-    ],
-)
-def test_a_method_that_nothing_names(
-    tmp_path: Path, base: str, above: str, other: str, expected: Severity
-) -> None:
-    head = "from tasks import Task\n" if base == "Task" else ""
-    text = head + METHODS.format(base=base, above=above)
-    if base == "Task":
-        text = text.replace("self.mix = nn.Linear(n, n)", "self.mix: nn.Linear = nn.Linear(n, n)")
-    assert severity(tmp_path, {"net/a.py": text, "net/b.py": other}) is expected

@@ -32,9 +32,7 @@ from tensortrail.rules.words import GuardedStatement, Namesake, ProjectCall
 _Found: TypeAlias = ProjectCall | Namesake | GuardedStatement
 _MOST_FOR_A_CUSTOM = 8
 """Files on which it rests that something is usual in a project."""
-_Named: TypeAlias = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 _NAMED = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-_PLAIN_BASES = frozenset({"object", "torch.nn.Module"})
 
 
 class AsksForProjectCalls:
@@ -173,20 +171,12 @@ class AsksForProjectCalls:
             return True
         if any(isinstance(each, ast.arguments) for each in above):
             return True  # a default, which the import works out
-        method = around[-2] if len(around) > 1 and _is_own_method(file, *around[-2:]) else None
-        return self._is_named_apart_from(folder, around[-1]) and (
-            method is None or self._is_named_apart_from(folder, method)
-        )
-
-    def _is_named_apart_from(self, folder: Path, named: _Named) -> bool:
-        """Something beside its own text names it."""
-        file = cast("ProjectFile", self)
-        start, end = file.source.span(named)
-        text = file.source.data
-        if is_named(text[:start], named.name) or is_named(text[end:], named.name):
+        outer, text = around[-1], file.source.data
+        start, end = file.source.span(outer)
+        if is_named(text[:start], outer.name) or is_named(text[end:], outer.name):
             return True
-        found = file.project.uses.named_in(folder, named.name, file.path)
-        return self._is_so_in(found, texts_asked.has_name, named.name) if found else found == ""
+        found = file.project.uses.named_in(folder, outer.name, file.path)
+        return self._is_so_in(found, texts_asked.has_name, outer.name) if found else found == ""
 
     def calls_in_project(self, call: ast.Call) -> Sequence[ProjectCall]:
         file = cast("ProjectFile", self)
@@ -264,15 +254,6 @@ def _of_choice(method: FunctionNode) -> Iterator[tuple[int, str]]:
     for each, kept in zip(method.args.kwonlyargs, method.args.kw_defaults, strict=True):
         if is_off(kept):
             yield len(given), each.arg
-
-
-def _is_own_method(file: ProjectFile, method: _Named, cls: _Named) -> bool:
-    """No base may call it, nor what calls the object: only by its name it is reached."""
-    if isinstance(method, ast.ClassDef) or not isinstance(cls, ast.ClassDef):
-        return False
-    if method.name == "forward" or method.name.startswith("__") or method.decorator_list:
-        return False
-    return all(file.qualified(each) in _PLAIN_BASES for each in cls.bases)
 
 
 def _package(file: ProjectFile) -> Path | None:

@@ -149,6 +149,8 @@ def weight(module: Module, call: ast.Call) -> Severity:
         return Severity.NOTE
     if _is_loaded_anyway(module, call) or works_in_place(call) or _was_moved(module, call):
         return Severity.NOTE
+    if _is_moved_by_its_class(module, call):
+        return Severity.NOTE
     if moves_bytes(module, call):
         return Severity.WARNING if _is_made_like_another(module, call) else Severity.ERROR
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
@@ -194,6 +196,16 @@ def _was_moved(module: Module, call: ast.Call) -> bool:
     """`x = x.to(a.device)`, then `x.to(b.device)`: to be taken together with it, `a` lies there."""
     origins = module.value_of(what_is_moved(call)).origins
     return _is_to_another(call) and len(origins) == 1 and any(_links(origins[0]))
+
+
+def _is_moved_by_its_class(module: Module, call: ast.Call) -> bool:
+    """`self.x.to(device)`, where another method says `self.x = self.x.to(device)`."""
+    cls, shown = module.class_of(call), module.text(call)
+    subject = module.text(what_is_moved(call))
+    return cls is not None and any(
+        module.text(each.value) == shown and module.text(each.targets[0]) == subject
+        for each in module.nodes(ast.Assign, cls)
+    )
 
 
 def _links(node: ast.expr) -> Iterator[bool]:

@@ -53,16 +53,16 @@ class DiscardedTo(Rule):
     the like, where `t` is a tensor. Modules move in place and are not flagged. A part of a batch
     is taken for a tensor if a model or a loss is given it, as in a training loop; all that the
     loop gives, if both are, or it is computed with: a model alone may be given an object that moves
-    in place. Also flags
-    `p = p.to(...)` in a loop over `parameters()` that does not use `p` after it, `obj.to(...)` of
-    what may be a tensor or a module and is then returned, and `t.data.copy(other)`, which is no
-    method of tensors. It is a note for an entry of a state that a module loads afterwards, of what
-    a method gives that works in place, and after another move to where a tensor lies.
+    in place. Also flags `p = p.to(...)` in a loop over `parameters()` that does not use `p` after
+    it, `obj.to(...)` of what may be a tensor or a module and is then returned, and
+    `t.data.copy(other)`, which is no method of tensors. It is a note for an entry of a state that a module loads afterwards, of what
+    a method gives that works in place, after another move to where a tensor lies, and where the
+    class moves the same attribute elsewhere.
 
     ## Why is this bad?
     A tensor is moved by making another. The old one stays on its device, with its graph: the
-    memory that was to be freed is not, and the next operation mixes devices. Where only dtype,
-    graph or layout was to change, it is a warning; so it is of what `zeros_like` made.
+    memory that was to be freed is not, and the next operation mixes devices. A warning where only
+    dtype, graph or layout was to change, and of what `zeros_like` made.
 
     ## Fix safety
     Unsafe, and only for a plain name: later code then sees the moved tensor.

@@ -217,3 +217,22 @@ def test_a_net_that_is_made_right_there(head: str, net: str, expected: Severity 
         "        return net(image)\n"
     )
     assert severity("DEV521", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("later", "expected"),
+    [
+        ("self.bias = self.bias.to(self.place)", Severity.NOTE),
+        ("self.bias = self.bias.to('cpu')", Severity.ERROR),
+        ("other = self.bias.to(self.place)", Severity.ERROR),
+    ],
+)
+def test_an_attribute_that_another_method_moves(later: str, expected: Severity) -> None:
+    source = (
+        HEAD + "class Observer(nn.Module):\n"
+        "    def __init__(self, weight: torch.Tensor, bias: torch.Tensor):\n"
+        "        super().__init__()\n        self.bias, self.place = bias, weight.device\n"
+        "        self.bias = bias\n        self.bias.to(self.place)\n\n"
+        f"    def run(self):\n        {later}\n"
+    )
+    assert severity("DEV504", source) is expected
