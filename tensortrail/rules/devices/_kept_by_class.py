@@ -138,11 +138,13 @@ def _is_made_like(module: Module, cls: ast.ClassDef, mover: Mover, statement: as
     """Bound together with one that is moved, or made on a device as one that is moved was."""
     value = getattr(statement, "value", None)
     moved = [each for each in _stores(module, cls) if each.attr in mover.moves]
+    if _moves_the_rest(module, mover):
+        return False
     if isinstance(value, ast.Call) and any(
         module.statement_of(each) is statement for each in moved
     ):
         return True
-    if not _is_given_a_device(module, value) or _moves_the_rest(module, mover):
+    if not _is_given_a_device(module, value):
         return False
     others = [getattr(module.statement_of(each), "value", None) for each in moved]
     return any(_is_given_a_device(module, each) for each in others)

@@ -45,6 +45,16 @@ def _saves(module: Module, call: ast.Call) -> list[SavedFile]:
     return [*module.saves_in_project(source_of(call))]
 
 
+def was_saved_above(module: Module, call: ast.Call) -> bool:
+    """The function itself wrote a file of that name before it comes here."""
+    function = module.function_of(call)
+    start = function.lineno if function is not None else call.lineno
+    return any(
+        each.path == module.path and start < each.line < call.lineno
+        for each in module.once(_saves, call)
+    )
+
+
 def is_of_whole_optimizer(module: Module, call: ast.Call) -> bool:
     """`FSDP.scatter_full_optim_state_dict(torch.load(path), model)`."""
     loaded = with_its_key(module, call)

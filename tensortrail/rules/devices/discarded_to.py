@@ -49,15 +49,15 @@ class DiscardedTo(Rule):
     """The result of `tensor.to(...)` is dropped; the tensor stays where it is.
 
     ## What it does
-    Flags a statement that is nothing but `t.to(...)`, `t.cpu()`, `t.cuda()`, `t.detach()` and
-    the like, where `t` is a tensor. Modules move in place and are not flagged. A part of a batch
-    is taken for a tensor if a model or a loss is given it, as in a training loop; all that the
-    loop gives, if both are, or it is computed with: a model alone may be given an object that moves
-    in place. Also flags `p = p.to(...)` in a loop over `parameters()` that does not use `p` after
-    it, `obj.to(...)` of what may be a tensor or a module and is then returned, and
-    `t.data.copy(other)`, which is no method of tensors. It is a note for an entry of a state that a module loads afterwards, of what
-    a method gives that works in place, after another move to where a tensor lies, and where the
-    class moves the same attribute elsewhere.
+    Flags a statement that is nothing but `t.to(...)`, `t.cpu()`, `t.cuda()`, `t.detach()` and the
+    like, where `t` is a tensor. Modules move in place and are not flagged. A part of a batch is
+    taken for a tensor if a model or a loss is given it, as in a training loop; all that the loop
+    gives, if both are, or it is computed with: a model alone may be given an object that moves in
+    place. Also flags `p = p.to(...)` in a loop over `parameters()` that does not use `p` after it,
+    `obj.to(...)` of what may be a tensor or a module and is then returned, and
+    `t.data.copy(other)`, which is no method of tensors. It is a note for an entry of a state that a
+    module loads afterwards, of what a method gives that works in place, after another move to where
+    a tensor lies, and where the class moves the same attribute elsewhere.
 
     ## Why is this bad?
     A tensor is moved by making another. The old one stays on its device, with its graph: the

@@ -227,10 +227,11 @@ def _may_follow(
     handed to functions of other files, which may move it or index with it."""
     if all(_is_made_beside(module, each) for each in kept):
         return True
+    makers = {module.function_of(each) for each in kept}
     return all(
         _is_handed_away(module, node) or is_an_index(module, node) or is_counted(module, node)
         for node in module.members(name, cls)
-        if isinstance(node.ctx, ast.Load)
+        if isinstance(node.ctx, ast.Load) and module.function_of(node) not in makers
     )
 
 

@@ -13,6 +13,7 @@ from tensortrail.rules.devices._twins import (
     is_moved_there_later,
     unlike_their_twins,
 )
+from tensortrail.rules.places import Where
 from tensortrail.rules.shared.functions import parameter_names
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import device_given
@@ -45,7 +46,8 @@ class TwinWithoutDevice(Rule):
     Nothing is reported if a condition about devices or types leads to one of the two, for a
     result that is moved, copied or an index, for calls that take the device of their argument
     (`zeros_like`), and where most of the calls are given none. It is a note if something is moved
-    to that device later in the function, and of what only indexes, or is put in order for that.
+    to that device later in the function, of what only indexes, or is put in order for that, and
+    of what is joined to others that are made without a device.
 
     ## Why is this bad?
     The two were written for the same use. What the other call makes lies on the default device,
@@ -199,6 +201,7 @@ class TwinWithoutDevice(Rule):
         said = module.text(device) if device is not None else ""
         plain = is_beforehand(module, call) or is_moved_there_later(module, call, said)
         plain = plain or is_named_for_the_cpu(module, call) or only_indexes(module, call)
+        plain = plain or _is_put_beside_its_like(module, call)
         return self.finding(
             module,
             call,
@@ -208,6 +211,21 @@ class TwinWithoutDevice(Rule):
             trail=((twin, "given a device"),),
             fixes=(_fix(module, call, said),),
         )
+
+
+def _is_put_beside_its_like(module: Module, call: ast.Call) -> bool:
+    """`torch.cat([rows, torch.zeros(n)])` of rows that are made without a device too."""
+    listed, function = module.parent(call), module.function_of(call)
+    if not isinstance(listed, (ast.List, ast.Tuple)) or function is None:
+        return False
+    seen = module.places(function).seen
+    held = [seen.get(each) for each in listed.elts if each is not call]
+    return bool(held) and all(
+        each is not None
+        and each.only is not None
+        and each.only.where in (Where.DEFAULT, Where.HOST)
+        for each in held
+    )
 
 
 def _is_given_by_position(module: Module, call: ast.Call) -> bool:

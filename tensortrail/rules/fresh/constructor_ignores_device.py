@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._customs import is_followed_by
 from tensortrail.rules.fresh._meetings import under_device, with_device
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called
@@ -239,7 +240,7 @@ def _kept_without_device(module: Module, function: FunctionNode) -> Iterator[ast
         held = module.places(function).seen.get(call)
         if held is not None and held.may_be_scalar and called(call).endswith("tensor"):
             continue  # a number may be anywhere
-        if not _is_moved_later(module, call):
+        if not (_is_moved_later(module, call) or is_followed_by(module, call, _MOVES)):
             yield call
 
 

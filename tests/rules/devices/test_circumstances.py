@@ -236,3 +236,141 @@ def test_an_attribute_that_another_method_moves(later: str, expected: Severity) 
         f"    def run(self):\n        {later}\n"
     )
     assert severity("DEV504", source) is expected
+
+
+ONE_HOT = (
+    "import torch\n\n\ndef rows_of(x: torch.Tensor, n, device='cuda'):\n"
+    "    return torch.zeros(len(x), n, device=device) + x.long().view(-1, 1)\n"
+    "\n\ndef mixed(x, n, device='cuda'):\n    return rows_of(x, n, {passed})\n"
+    "\n\ndef both(x):\n    return mixed(x, 2, {given})\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("passed", "given", "expected"),
+    [
+        ("device=device", "device=x.device", Severity.NOTE),
+        ("x.device", "", Severity.NOTE),
+        ("device=device", "", Severity.WARNING),
+        ("", "device=x.device", Severity.WARNING),
+    ],
+)
+def test_a_default_that_no_call_leaves(passed: str, given: str, expected: Severity) -> None:
+    found = findings("DEV520", ONE_HOT.format(passed=passed, given=given))
+    assert [each.severity for each in found if each.site.line == 5] == [expected]
+
+
+@pytest.mark.parametrize(
+    ("other", "expected"),
+    [
+        ("torch.tensor(list(range(n)))", Severity.NOTE),
+        ("x", Severity.WARNING),
+    ],
+)
+def test_a_tensor_beside_its_like(other: str, expected: Severity) -> None:
+    source = (
+        HEAD + "def padded(x: torch.Tensor, n, m):\n    device = x.device\n"
+        "    left = torch.zeros(n, m, device=device)\n"
+        f"    right = torch.cat([{other}, torch.zeros(n, m)])\n    return left, right\n"
+    )
+    assert severity("DEV534", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        ("torch.FloatTensor(sizes)", Severity.WARNING),
+        ("torch.cuda.FloatTensor(sizes)", None),
+    ],
+)
+def test_a_type_of_cuda_is_on_a_gpu(made: str, expected: Severity | None) -> None:
+    source = (
+        "import torch\nimport torch.distributed as dist\n\n\ndef told(x, sizes, first):\n"
+        f"    if first:\n        said = {made}\n        dist.broadcast(said, 0)\n    else:\n"
+        "        said = torch.empty(2, device=torch.cuda.current_device())\n"
+        "        dist.broadcast(said, 0)\n    return x.view(said)\n"
+    )
+    assert severity("DEV552", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("base", "first", "expected"),
+    [
+        ("nn.Module", "super()._apply(fn)", None),
+        ("object", "print(fn)", Severity.WARNING),
+    ],
+)
+def test_what_the_base_moves(base: str, first: str, expected: Severity | None) -> None:
+    source = (
+        HEAD + f"class Model({base}):\n    def __init__(self, config):\n"
+        "        super().__init__()\n        self.body, self.head = build(config)\n\n"
+        "    def forward(self, x):\n        return self.head(self.body(x))\n\n"
+        f"    def _apply(self, fn):\n        {first}\n"
+        "        self.head.steps = fn(self.head.steps)\n        return self\n"
+    )
+    assert severity("DEV551", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("use", "expected"),
+    [
+        ("return anchors(y, self.steps)", Severity.NOTE),
+        ("return y * self.steps", Severity.WARNING),
+    ],
+)
+def test_what_is_read_where_it_is_made_too(use: str, expected: Severity) -> None:
+    source = (
+        "import torch\nfrom torch import nn\nfrom other import anchors\n\n\n"
+        "class Head(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n"
+        "        self.proj = nn.Linear(n, n)\n        self.steps = torch.ones(n)\n"
+        "        self.first = float(n) / self.steps[:, None]\n\n"
+        f"    def forward(self, x):\n        y = self.proj(x)\n        {use}\n"
+    )
+    found = findings("DEV530", source)
+    assert [each.severity for each in found if each.site.line == 10] == [expected]
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [("folder + '/best.pt'", Severity.NOTE), ("folder + '/first.pt'", Severity.WARNING)],
+)
+def test_what_the_function_saved_above(path: str, expected: Severity) -> None:
+    source = (
+        "import torch\n\n\ndef fit(self, model, folder, device):\n    for turn in range(3):\n"
+        "        if self.step(model) > 0.5:\n"
+        "            torch.save(model.state_dict(), f'{folder}/best.pt')\n"
+        f"    model.load_state_dict(torch.load({path}))\n"
+    )
+    assert severity("DEV506", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"), [("", Severity.WARNING), (".to(**self.where)", None)]
+)
+def test_a_parameter_that_is_moved_at_once(after: str, expected: Severity | None) -> None:
+    source = (
+        HEAD + "class Scale(nn.Module):\n    def __init__(self, n, device):\n"
+        "        super().__init__()\n        self.where = dict(device=device)\n"
+        f"        self.scale = nn.Parameter(torch.ones(n)){after}\n"
+        "        self.proj = nn.Linear(n, n, device=device)\n"
+    )
+    assert severity("NEW309", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        ("torch.nonzero(self.mask).to(device)", None),
+        ("torch.nonzero(self.mask)", Severity.ERROR),
+        ("torch.nonzero(self.mask).to(self.device)", Severity.ERROR),
+    ],
+)
+def test_rows_that_are_put_where_they_are_asked_for(made: str, expected: Severity | None) -> None:
+    source = (
+        "import torch\n\n\nclass Rows:\n    def __init__(self, mask: torch.Tensor):\n"
+        "        self.mask, self.rows, self.device = mask, None, mask.device\n\n"
+        f"    def split(self, device='cpu'):\n        self.rows = {made}\n"
+        "        return self.rows\n\n"
+        "    def to(self, device):\n        self.mask = self.mask.to(device)\n        return self\n"
+    )
+    assert severity("OFF107", source) is expected
