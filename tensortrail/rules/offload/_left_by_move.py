@@ -78,9 +78,10 @@ def _put_where_asked(module: Module, cls: ast.ClassDef) -> Iterator[str]:
         given = parameter_names(method)
         for statement in module.nodes(ast.Assign, method) if method.name not in MOVES else ():
             target = statement.targets[0]
-            if isinstance(target, ast.Attribute) and is_self(target.value):
-                if _goes_to_one_of(statement.value, given):
-                    yield target.attr
+            if not isinstance(target, ast.Attribute) or not is_self(target.value):
+                continue
+            if _goes_to_one_of(statement.value, given):
+                yield target.attr
 
 
 def _goes_to_one_of(value: ast.expr, names: set[str]) -> bool:
