@@ -149,7 +149,7 @@ def weight(module: Module, call: ast.Call) -> Severity:
         return Severity.NOTE
     if _is_loaded_anyway(module, call) or works_in_place(call) or _was_moved(module, call):
         return Severity.NOTE
-    if _is_moved_by_its_class(module, call):
+    if _is_moved_by_its_class(module, call) or _is_frozen_next(module, call):
         return Severity.NOTE
     if moves_bytes(module, call):
         return Severity.WARNING if _is_made_like_another(module, call) else Severity.ERROR
@@ -205,6 +205,17 @@ def _is_moved_by_its_class(module: Module, call: ast.Call) -> bool:
     return cls is not None and any(
         module.text(each.value) == shown and module.text(each.targets[0]) == subject
         for each in module.nodes(ast.Assign, cls)
+    )
+
+
+def _is_frozen_next(module: Module, call: ast.Call) -> bool:
+    """`p.detach()`, and then `p.requires_grad = False`, which does what was meant."""
+    subject = module.text(what_is_moved(call))
+    return called(call) == "detach" and any(
+        module.text(each.targets[0]) == f"{subject}.requires_grad"
+        and isinstance(each.value, ast.Constant)
+        and each.value.value is False
+        for each in module.later(module.statement_of(call), ast.Assign)
     )
 
 

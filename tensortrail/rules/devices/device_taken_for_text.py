@@ -8,6 +8,7 @@ from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._device_values import is_device
 from tensortrail.rules.devices._forms import is_tested, made_device
+from tensortrail.rules.shared.imports import imported_packages
 from tensortrail.rules.shared.sentences import one_line
 
 _NUMBERED = frozenset({"cuda", "xpu", "mps", "npu", "hpu", "mlu", "musa"})
@@ -177,6 +178,8 @@ def f(model):
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
+        if "torch" not in imported_packages(module):
+            return  # the tensors of other libraries say their device as a text
         for compare in module.nodes(ast.Compare):
             if len(compare.ops) == 1:
                 yield from self._compared(module, compare)

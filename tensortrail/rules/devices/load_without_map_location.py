@@ -12,6 +12,7 @@ from tensortrail.rules.devices._left_on_cpu import left_on_cpu
 from tensortrail.rules.devices._of_this_run import (
     follows_training,
     goes_to_a_written_gpu,
+    is_of_a_program_for_a_gpu,
     is_where_a_gpu_is,
 )
 from tensortrail.rules.devices._process_groups import is_of_one_of_many
@@ -45,12 +46,12 @@ class LoadWithoutMapLocation(Rule):
     It is a warning where the result is used as weights or state (`load_state_dict`, `items()`, a
     key named for weights), and a note elsewhere, for files of a fixed name or address, in scripts,
     for the `best_model_path` that Lightning saved in the same run, for what the function saved
-    further up, after a loop that trains, for a model that the function puts on a GPU which is
-    written out, in the branch for machines with a GPU, for the state of schedulers and samplers,
-    for engines of TensorRT, with `mmap=True`, in a file that writes files again and asks nobody for
-    a device: converters of checkpoints, in a data set, for the whole state of an optimizer of FSDP,
-    and where all callers write out which file, or leave out a parameter that says, or a download is
-    told which, or a table of addresses tells.
+    further up, in a file that names one GPU at its top, after a loop that trains, for a model that
+    the function puts on a GPU which is written out, in the branch for machines with a GPU, for the
+    state of schedulers and samplers, for engines of TensorRT, with `mmap=True`, in a file that
+    writes files again and asks nobody for a device: converters of checkpoints, in a data set, for
+    the whole state of an optimizer of FSDP, and where all callers write out which file, or leave
+    out a parameter that says, or a download is told which, or a table of addresses tells.
 
     It is a note too where the project itself writes the file, by how its name ends, and what it
     writes is no tensor or was on the CPU: it follows `.cpu()`, numbers, arrays of NumPy, and
@@ -264,7 +265,7 @@ def _is_harmless(module: Module, call: ast.Call) -> bool:
     near = near or goes_to_a_written_gpu(module, call) or is_where_a_gpu_is(module, call)
     near = near or prepares_data(module, call) or comes_with_the_project(module, call)
     near = near or _has_fixed_name(module, call) or _is_tried_first(module, call)
-    near = near or was_saved_above(module, call)
+    near = near or was_saved_above(module, call) or is_of_a_program_for_a_gpu(module, call)
     return near or is_named_by_callers(module, call)
 
 

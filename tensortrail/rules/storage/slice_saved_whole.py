@@ -10,7 +10,7 @@ from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import by_line
 from tensortrail.rules.shared.operands import named
 from tensortrail.rules.shared.sizes import MB, size
-from tensortrail.rules.storage._parts import is_named_rows, parts_saved
+from tensortrail.rules.storage._parts import may_be_all_there_is, parts_saved
 
 _WRITES_STORAGES = "torch.save"
 """Other writers write the elements of a tensor, not the storage it lies in."""
@@ -37,7 +37,8 @@ class SliceSavedWhole(Rule):
     ## What it does
     In code: flags `torch.save` of a piece that `chunk`, `split`, `unbind` or `narrow` gave, and of
     rows of a tensor (`x[:10]`, `x[3]`), by itself or in a dict, without `.clone()`; a note where
-    the rows have a name of their own. In a recorded run: reports a `torch.save` that writes a
+    the rows have a name of their own, are all but the first few, or where a loop puts the other
+    parts into the same file. In a recorded run: reports a `torch.save` that writes a
     storage at least twice as large as all parts of it that belong into the file, if at least 1 MB
     is written for nothing.
 
@@ -187,7 +188,7 @@ def write_all(weight, ranks):
                 f"`{text}` is a part of a larger tensor, and `torch.save` writes all of the "
                 "storage it lies in: each file is as large as the whole",
                 confidence=Confidence.MEDIUM,
-                severity=Severity.NOTE if is_named_rows(module, part) else None,
+                severity=Severity.NOTE if may_be_all_there_is(module, save, part) else None,
                 trail=[(part, "a view of something larger")],
                 fixes=[module.fix("save a copy of the part", Safety.UNSAFE, edit)],
             )

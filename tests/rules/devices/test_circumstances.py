@@ -374,3 +374,102 @@ def test_rows_that_are_put_where_they_are_asked_for(made: str, expected: Severit
         "    def to(self, device):\n        self.mask = self.mask.to(device)\n        return self\n"
     )
     assert severity("OFF107", source) is expected
+
+
+@pytest.mark.parametrize(("library", "expected"), [("torch", Severity.ERROR), ("keras", None)])
+def test_tensors_of_another_library(library: str, expected: Severity | None) -> None:
+    source = (
+        f"import {library}\n\n\ndef place(x):\n"
+        "    rows = x.unsqueeze(0).contiguous().expand_as(x)\n"
+        "    device = x.device\n    return rows, 'cuda' in device\n"
+    )
+    assert severity("DEV573", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("type_", "expected"), [("mel.type()", None), ("torch.float16", Severity.ERROR)]
+)
+def test_the_type_of_another_tensor(type_: str, expected: Severity | None) -> None:
+    source = (
+        HEAD + "class Decoder(nn.Module):\n    def forward(self, mel):\n"
+        "        first = torch.zeros(1, mel.size(1), mel.size(2))\n"
+        f"        first = first.type({type_})\n"
+        "        return torch.cat([first, mel[:-1, :, :]], 0)\n"
+    )
+    assert severity("NEW305", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("frozen", "expected"), [("requires_grad", Severity.NOTE), ("kept", Severity.WARNING)]
+)
+def test_a_parameter_that_is_frozen_next(frozen: str, expected: Severity) -> None:
+    source = (
+        "def freeze(model):\n    for p in model.parameters():\n        p.detach()\n"
+        f"        p.{frozen} = False\n"
+    )
+    assert severity("DEV504", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("use", "expected"),
+    [
+        ("return (ids == -1) & (x[:, 4] > 0).cpu()", False),
+        ("return ids, x", True),
+    ],
+)
+def test_what_meets_a_tensor_of_the_cpu(use: str, expected: bool) -> None:
+    source = (
+        HEAD + "class Tracker(nn.Module):\n    def track(self, x: torch.Tensor):\n"
+        "        x = x.to(self.weight.device)\n"
+        f"        ids = torch.full((x.size(0),), -1, dtype=x.dtype)\n        {use}\n"
+    )
+    assert (severity("DEV532", source) is Severity.WARNING) is expected
+
+
+PLACED = (
+    "import torch\n\nDEVICE = {device}\n\n\ndef restore(model, path):\n"
+    "    {first}\n    model.load_state_dict(torch.load(path){after})\n    return model\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("device", "first", "after", "expected"),
+    [
+        ("torch.device('cuda:0')", "pass", "", Severity.NOTE),
+        ("torch.device('cpu')", "pass", "", Severity.WARNING),
+        ("pick()", "Fabric(accelerator='cuda')", "", Severity.NOTE),
+        ("pick()", "Fabric(accelerator='auto')", "", Severity.WARNING),
+        ("pick()", "pass", "['state'].cuda().state_dict()", Severity.NOTE),
+        ("pick()", "pass", "['state'].half().state_dict()", Severity.WARNING),
+    ],
+)
+def test_a_program_for_a_gpu(device: str, first: str, after: str, expected: Severity) -> None:
+    source = PLACED.format(device=device, first=first, after=after)
+    assert severity("DEV506", source) is expected
+
+
+@pytest.mark.parametrize(("put", "expected"), [("", Severity.WARNING), (".cuda()", Severity.NOTE)])
+def test_an_attribute_that_is_put_on_a_gpu(put: str, expected: Severity) -> None:
+    assert severity("DEV530", READ.format(put=put)) is expected
+
+
+READ = (
+    HEAD + "class Steps(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n"
+    "        self.proj = nn.Linear(n, n)\n        self.steps = torch.ones(n){put}\n\n"
+    "    def forward(self, x):\n        return self.proj(x) * self.steps\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"), [("memory_format=order", None), ("device=order", Severity.WARNING)]
+)
+def test_a_parameter_in_another_order_of_memory(order: str, expected: Severity | None) -> None:
+    source = (
+        HEAD + "class Norm(nn.GroupNorm):\n    def forward(self, x):\n"
+        "        return super().forward(x.float())\n\n\n"
+        "class Scale(nn.Module):\n    def __init__(self, n, order):\n"
+        "        super().__init__()\n        self.norm = Norm(2, n)\n"
+        f"        self.gamma = nn.Parameter(0.1 * torch.ones([1, n, 1, 1])).to({order})\n\n"
+        "    def forward(self, x):\n        return self.norm(x) * self.gamma\n"
+    )
+    assert severity("OFF107", source) in (expected, Severity.NOTE if expected else None)
