@@ -18,7 +18,16 @@ def _is_found(module: Module, node: ast.expr) -> bool:
     """`weights_of("small")`, where `weights_of` is a function of the project."""
     if not isinstance(node, ast.Call):
         return False
-    return bool(module.about(module.qualified(node.func), looks_up))
+    name = module.qualified(node.func)
+    if node.args and isinstance(node.args[0], ast.Constant) and module.about(name, fetches):
+        return True
+    return bool(module.about(name, looks_up))
+
+
+def fetches(module: Module, node: ast.AST) -> bool:
+    """It downloads something, whatever the address is made of."""
+    words = (called(each).lower().split("_") for each in module.nodes(ast.Call, node))
+    return any("download" in each for each in words)
 
 
 def looks_up(module: Module, node: ast.AST) -> bool:

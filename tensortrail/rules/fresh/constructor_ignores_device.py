@@ -164,16 +164,22 @@ class Table:
         """One of a constructor: what is left out once is mostly left out everywhere."""
         names = (each for each in module.nodes(ast.Name, function) if each.id == device)
         used = any(not _is_in_an_idle_dict(module, function, each) for each in names)
+        above = [module.parent(each) for each in made]
         return self.finding(
             module,
             made[0],
             f"`{one_line(module, made[0])}` becomes a part of the module and is made "
             f"without the `{device}` that the constructor is given",
-            severity=None if used else Severity.NOTE,
+            severity=None if used and not all(map(_is_a_buffer, above)) else Severity.NOTE,
             confidence=Confidence.HIGH,
             trail=[(each, "made without it too") for each in made[1:]],
             fixes=[_fix(module, made, device)],
         )
+
+
+def _is_a_buffer(above: ast.AST | None) -> bool:
+    """It is filled by what it is for, and moves with the module."""
+    return isinstance(above, ast.Call) and called(above) == "register_buffer"
 
 
 def _is_in_an_idle_dict(module: Module, function: FunctionNode, use: ast.Name) -> bool:

@@ -130,7 +130,7 @@ FETCHED = (
     ("repo", "get", "expected"),
     [
         ("'someone/small'", "for part in [where('net.pt', folder)]:", Severity.NOTE),
-        ("folder", "for part in [where('net.pt', folder)]:", Severity.WARNING),
+        ("folder", "for part in [where(small, folder)]:", Severity.WARNING),
         ("folder", "for part in glob.glob(folder_download(owned)):", Severity.NOTE),
         ("folder", "for part in glob.glob(folder_download(repo)):", Severity.WARNING),
         ("folder", "for part in glob.glob(folder):", Severity.WARNING),
@@ -473,3 +473,81 @@ def test_a_parameter_in_another_order_of_memory(order: str, expected: Severity |
         "    def forward(self, x):\n        return self.norm(x) * self.gamma\n"
     )
     assert severity("OFF107", source) in (expected, Severity.NOTE if expected else None)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("device: torch.device", Severity.WARNING),
+        ("device: torch.device = torch.device('cuda')", Severity.NOTE),
+    ],
+)
+def test_a_device_that_callers_may_leave_out(given: str, expected: Severity) -> None:
+    source = (
+        "import torch\n\n\nclass Renderer:\n"
+        f"    def views(self, x: torch.Tensor, {given}):\n        return x.to(self.device)\n"
+    )
+    assert severity("DEV505", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("kept", "expected"),
+    [
+        ("self.scale = nn.Parameter(torch.ones(n))", Severity.WARNING),
+        ("self.register_buffer('scale', torch.ones(n))", Severity.NOTE),
+    ],
+)
+def test_a_buffer_that_is_made_without_the_device(kept: str, expected: Severity) -> None:
+    source = (
+        HEAD + "class Scale(nn.Module):\n    def __init__(self, n, device):\n"
+        f"        super().__init__()\n        {kept}\n"
+        "        self.proj = nn.Linear(n, n, device=device)\n"
+    )
+    assert severity("NEW309", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("forward", Severity.ERROR), ("widened", Severity.WARNING)]
+)
+def test_a_method_that_forward_calls(name: str, expected: Severity) -> None:
+    calls = (
+        "" if name == "forward" else "    def forward(self, x):\n        return self.widened(x)\n\n"
+    )
+    source = (
+        HEAD + f"class Wide(nn.Module):\n{calls}    def {name}(self, rows: torch.Tensor):\n"
+        "        return torch.cat([torch.ones(3), rows])\n"
+    )
+    assert severity("NEW305", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [("model.eval()", Severity.WARNING), ("model.eval().requires_grad_(False)", None)],
+)
+def test_a_model_whose_weights_need_no_gradient(model: str, expected: Severity | None) -> None:
+    source = (
+        "import torch\n\n\ndef lengths(model: torch.nn.Module, loader):\n"
+        f"    {model}\n    found = []\n    for x in loader:\n        found.append(model(x))\n"
+        "    return torch.cat(found)\n"
+    )
+    assert severity("STO214", source) is expected
+
+
+FETCHING = (
+    "import os\n\nimport torch\nfrom hub import download\n\n\ndef where(name, root):\n"
+    "    path = os.path.join(root, name)\n    if not os.path.exists(path):\n        {get}\n"
+    "    return path\n\n\n"
+    "def restore(model, root, name):\n    model.load_state_dict(torch.load(where({name}, root)))\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("get", "name", "expected"),
+    [
+        ("download(name, path)", "'small'", Severity.NOTE),
+        ("download(name, path)", "name", Severity.WARNING),
+        ("raise ValueError(name)", "'small'", Severity.WARNING),
+    ],
+)
+def test_a_written_name_that_is_fetched(get: str, name: str, expected: Severity) -> None:
+    assert severity("DEV506", FETCHING.format(get=get, name=name)) is expected
