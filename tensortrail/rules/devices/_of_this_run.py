@@ -76,7 +76,7 @@ def _launches_on_gpus(module: Module, function: FunctionNode) -> bool:
 
 
 def is_of_a_program_for_a_gpu(module: Module, call: ast.Call) -> bool:
-    """The file says at its top which GPU it is for, and nothing in it of the CPU."""
+    """The file says at its top which GPU it is for, by its number, and nothing of the CPU."""
     return module.once(_is_for_a_gpu, module.top)
 
 
@@ -87,6 +87,7 @@ def _is_for_a_gpu(module: Module, top: FunctionNode) -> bool:
         if module.function_of(each) is None
         and module.class_of(each) is None
         and is_cuda_literal(module, each.value)
+        and ":" in module.text(each.value)
     ]
     texts = (each.value for each in module.nodes(ast.Constant)) if named else ()
     asked = named and next(module.calls("torch.cuda.is_available"), None) is not None

@@ -20,6 +20,9 @@ _AUTOCASTS = frozenset({"torch.autocast", "torch.amp.autocast"})
 _SETTINGS = re.compile(r"self|cls|.*(arg|conf|cfg|opt|setting|param|flag|hp)s?.*", re.I)
 """Owners of a `device` that is often a text."""
 
+_OTHERS = frozenset({"tensorflow", "jax", "paddle", "mxnet", "cupy"})
+"""Libraries whose tensors have a device too."""
+
 
 class DeviceTakenForText(Rule):
     r"""A torch.device is used as its name, or as the name of its type.
@@ -178,8 +181,9 @@ def f(model):
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
-        if "torch" not in imported_packages(module):
-            return  # the tensors of other libraries say their device as a text
+        imported = imported_packages(module)
+        if "torch" not in imported and not _OTHERS.isdisjoint(imported):
+            return  # their tensors say a device as a text, or in another way
         for compare in module.nodes(ast.Compare):
             if len(compare.ops) == 1:
                 yield from self._compared(module, compare)

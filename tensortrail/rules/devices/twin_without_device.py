@@ -217,7 +217,8 @@ def _goes_with_another(module: Module, call: ast.Call) -> bool:
     """An operation or a call takes it together with what lies on a device; what makes tensors is
     asked only where its places are known."""
     function = module.function_of(call)
-    if function is None or not is_factory_of_torch(module, call):
+    layer = module.kind_of(call) is Kind.MODULE
+    if function is None or layer or not is_factory_of_torch(module, call):
         return True
     return taken_beside(module, function, module.places(function), call) is not None
 

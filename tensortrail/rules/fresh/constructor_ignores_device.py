@@ -25,8 +25,9 @@ class ConstructorIgnoresDevice(Rule):
     Looks at the constructors of modules that have a `device` parameter. Reports parameters and
     buffers that `torch.empty`, `torch.zeros` and the like make there without a device, where the
     constructor makes others on the device it was given, or, as a note, uses the parameter for
-    nothing at all. Nothing is reported where the device is stored, where the module is moved at
-    the end, or where other methods move the parameter, nor for a `torch.tensor` of a number.
+    nothing at all. It is a note too for buffers that are filled. Nothing is reported where the
+    device is stored, where the module is moved at the end, or where other methods move the
+    parameter, nor for a `torch.tensor` of a number.
 
     ## Why is this bad?
     Whoever builds the module on a GPU, or on `meta` to save memory, gets one that lies on two
@@ -164,22 +165,25 @@ class Table:
         """One of a constructor: what is left out once is mostly left out everywhere."""
         names = (each for each in module.nodes(ast.Name, function) if each.id == device)
         used = any(not _is_in_an_idle_dict(module, function, each) for each in names)
-        above = [module.parent(each) for each in made]
         return self.finding(
             module,
             made[0],
             f"`{one_line(module, made[0])}` becomes a part of the module and is made "
             f"without the `{device}` that the constructor is given",
-            severity=None if used and not all(map(_is_a_buffer, above)) else Severity.NOTE,
+            severity=Severity.NOTE if not used or _are_filled(module, made) else None,
             confidence=Confidence.HIGH,
             trail=[(each, "made without it too") for each in made[1:]],
             fixes=[_fix(module, made, device)],
         )
 
 
-def _is_a_buffer(above: ast.AST | None) -> bool:
-    """It is filled by what it is for, and moves with the module."""
-    return isinstance(above, ast.Call) and called(above) == "register_buffer"
+def _are_filled(module: Module, made: list[ast.Call]) -> bool:
+    """Buffers that have their values, and move with the module: `torch.empty` is loaded later."""
+    above = [module.parent(each) for each in made]
+    return all(
+        called(each) != "empty" and isinstance(up, ast.Call) and called(up) == "register_buffer"
+        for each, up in zip(made, above, strict=True)
+    )
 
 
 def _is_in_an_idle_dict(module: Module, function: FunctionNode, use: ast.Name) -> bool:

@@ -376,7 +376,7 @@ def test_rows_that_are_put_where_they_are_asked_for(made: str, expected: Severit
     assert severity("OFF107", source) is expected
 
 
-@pytest.mark.parametrize(("library", "expected"), [("torch", Severity.ERROR), ("keras", None)])
+@pytest.mark.parametrize(("library", "expected"), [("torch", Severity.ERROR), ("tensorflow", None)])
 def test_tensors_of_another_library(library: str, expected: Severity | None) -> None:
     source = (
         f"import {library}\n\n\ndef place(x):\n"
@@ -495,6 +495,7 @@ def test_a_device_that_callers_may_leave_out(given: str, expected: Severity) -> 
     [
         ("self.scale = nn.Parameter(torch.ones(n))", Severity.WARNING),
         ("self.register_buffer('scale', torch.ones(n))", Severity.NOTE),
+        ("self.register_buffer('scale', torch.empty(n))", Severity.WARNING),
     ],
 )
 def test_a_buffer_that_is_made_without_the_device(kept: str, expected: Severity) -> None:
