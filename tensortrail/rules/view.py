@@ -197,7 +197,8 @@ class Module(Protocol):
     def is_used(self, node: ast.AST) -> bool:
         """Something of the project names the function or class at the top of the file that the
         node stands in; True too where that cannot be told, as for a script. Not used is too what
-        a method does under a parameter that is off, and that no `self.method(...)` gives."""
+        a method does under a parameter that is off, and that no `self.method(...)` gives, or under
+        an attribute that its class sets to False and nothing to anything else."""
 
     def calls_in_project(self, call: ast.Call) -> Sequence[ProjectCall]:
         """Calls of the same function or class in the files of the package, this one among them;

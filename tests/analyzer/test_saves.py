@@ -159,3 +159,48 @@ def test_the_files_that_write_it_are_needed(tmp_path: Path) -> None:
     )
     project.forget(str(other))
     assert [each.content for each in module.saves_in_project(load.args[0])] == [Content.COMPUTED]
+
+
+HELPER = """
+import os
+import torch
+
+def brought(state):
+    if isinstance(state, dict):
+        return {name: brought(part) for name, part in state.items()}
+    return state.MOVE if torch.is_tensor(state) else state
+
+class Keeper:
+    def write(self):
+        kept = {"step": self.step, "model": brought(self.model.state_dict())}
+        if os.path.exists(self.path):
+            os.rename(self.path, self.backup)
+        torch.save(kept, self.path)
+
+    def count(self):
+        COUNT
+
+    def read(self):
+        self.model.load_state_dict(torch.load(self.READ)["model"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("move", "count", "read", "content"),
+    [
+        ("cpu()", "self.step += 1", "path", Content.CPU),
+        ("to('cpu')", "self.step += 1", "backup", Content.CPU),
+        ("cpu().cuda()", "self.step += 1", "path", Content.UNKNOWN),
+        ("half()", "self.step += 1", "path", Content.UNKNOWN),
+        ("cpu()", "self.step = self.model.step()", "path", Content.UNKNOWN),
+        ("cpu()", "self.step += 1", "other", None),
+    ],
+)
+def test_a_helper_brings_it_to_the_cpu(
+    tmp_path: Path, move: str, count: str, read: str, content: Content | None
+) -> None:
+    source = HELPER.replace("MOVE", move).replace("COUNT", count).replace("READ", read)
+    module = PythonModule(str(tmp_path / "a.py"), source.encode(), open_project())
+    (load,) = module.calls("torch.load")
+    found = [each.content for each in module.saves_in_project(load.args[0])]
+    assert found == ([] if content is None else [content])

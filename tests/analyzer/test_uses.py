@@ -105,3 +105,36 @@ class Shifted(nn.Module):
         return self._shift({given})
 """
     assert severity(tmp_path, {"net/a.py": text, "net/b.py": "Shifted()"}) is expected
+
+
+SWITCHED = """
+import torch
+from torch import nn
+
+class Shifted(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.soft, self.mix = VALUE, nn.Linear(n, n)
+        self.soft = VALUE
+
+    def forward(self, x):
+        if self.soft:
+            return self.mix(x) * torch.linspace(0, 1, 3)
+        return x
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "other", "expected"),
+    [
+        ("False", "Shifted(3)", Severity.NOTE),
+        ("False", "Shifted(3).soft = True", Severity.WARNING),
+        ("n > 3", "Shifted(3)", Severity.WARNING),
+    ],
+)
+def test_what_a_class_switches_off(
+    tmp_path: Path, value: str, other: str, expected: Severity
+) -> None:
+    text = SWITCHED.replace("VALUE", value)
+    text = text.replace(f"self.soft, self.mix = {value}, nn.Linear", "self.mix = nn.Linear")
+    assert severity(tmp_path, {"net/a.py": text, "net/b.py": other}) is expected

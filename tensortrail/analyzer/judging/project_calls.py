@@ -129,7 +129,26 @@ class AsksForProjectCalls:
         return signatures.is_defined(file, file.qualified(call.func))
 
     def is_used(self, node: ast.AST) -> bool:
-        return self._is_named(node) and not self._waits_for_nobody(node)
+        if not self._is_named(node) or self._is_switched_off(node):
+            return False
+        return not self._waits_for_nobody(node)
+
+    def _is_switched_off(self, node: ast.AST) -> bool:
+        """`if self.exact:` is around it, the class says `self.exact = False`, and nothing of the
+        project gives it another value."""
+        file = cast("ProjectFile", self)
+        cls = file.tree.class_of(node)
+        tests = [guard.test for guard in file.guards_of(node) if guard.holds and guard.exact]
+        asked = {each.attr for each in tests if isinstance(each, ast.Attribute)}
+        if cls is None or not asked or _package(file) is None:
+            return False
+        said = [
+            target.attr
+            for statement in file.tree.nodes(ast.Assign, cls)
+            for target in statement.targets
+            if isinstance(target, ast.Attribute) and target.attr in asked
+        ]
+        return any(not self.is_set_in_project(each) for each in said)
 
     def _waits_for_nobody(self, node: ast.AST) -> bool:
         """A method does it only if it is asked to, and its class never asks for it."""

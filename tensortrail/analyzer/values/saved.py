@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from tensortrail.analyzer.facts.project_file import ProjectFile
+from tensortrail.analyzer.values.copied import copies_to_the_cpu, goes_to_the_cpu
 from tensortrail.analyzer.values.file_names import end_of_path
 from tensortrail.analyzer.values.saved_keys import keys_of
 from tensortrail.rules.places import What, Where
@@ -22,7 +23,7 @@ _SAME = frozenset(
 _OF_NUMBERS = frozenset("len int float str bool sum vars asdict time range getattr type".split())
 _BOXES = frozenset("dict list tuple set OrderedDict defaultdict sorted zip enumerate".split())
 _ADDS = frozenset("append extend update add insert".split())
-_KEEPS_NUMBERS = re.compile(r"sched|sampler|dataloader|scaler")
+_KEEPS_NUMBERS = re.compile(r"sched|sampler|dataloader|scaler|\bamp\b")
 _ON_CPU = frozenset({Where.HOST, Where.DEFAULT})
 _NO_TENSORS = frozenset({What.NUMBER, What.NONE, What.DEVICE})
 _OF_DEVICES = re.compile(
@@ -109,6 +110,8 @@ def _content(file: ProjectFile, node: ast.expr, depth: int) -> Content:
             return found if found is not None else _by_place(file, node)
         case ast.Name():
             return _of_name(file, node, depth)
+        case ast.Attribute() if _is_counted_up(file, node):
+            return Content.NO_TENSOR
     return _by_place(file, node)
 
 
@@ -119,7 +122,7 @@ def _of_call(file: ProjectFile, call: ast.Call, depth: int) -> Content | None:
     last = name.rpartition(".")[2]
     if name.startswith("numpy.") or method in _HOLDS_NONE or name in _OF_NUMBERS:
         return Content.NO_TENSOR
-    if _goes_to_the_cpu(call):
+    if goes_to_the_cpu(call) or copies_to_the_cpu(file, call):
         return Content.CPU
     if method == "state_dict" and owner is not None:
         return _of_state(file, owner)
@@ -130,17 +133,17 @@ def _of_call(file: ProjectFile, call: ast.Call, depth: int) -> Content | None:
     return None
 
 
+def _is_counted_up(file: ProjectFile, node: ast.Attribute) -> bool:
+    """`self.steps`, where the class says `self.steps += 1`."""
+    shown = ast.unparse(node)
+    return any(
+        isinstance(each.value, ast.Constant) and ast.unparse(each.target) == shown
+        for each in file.tree.nodes(ast.AugAssign, file.tree.class_of(node))
+    )
+
+
 def _given(call: ast.Call) -> list[ast.expr]:
     return [*call.args, *(each.value for each in call.keywords)]
-
-
-def _goes_to_the_cpu(call: ast.Call) -> bool:
-    match call:
-        case ast.Call(func=ast.Attribute(attr="cpu")):
-            return True
-        case ast.Call(func=ast.Attribute(attr="to"), args=[ast.Constant(value="cpu"), *_]):
-            return True
-    return False
 
 
 def _of_state(file: ProjectFile, owner: ast.expr) -> Content:
@@ -149,7 +152,7 @@ def _of_state(file: ProjectFile, owner: ast.expr) -> Content:
     if _KEEPS_NUMBERS.search(shown.rpartition("(")[2].lower()):
         return Content.NO_TENSOR
     inner = [each for each in ast.walk(owner) if isinstance(each, ast.Call)]
-    moved = any(map(_goes_to_the_cpu, inner)) or _was_moved(file, owner, shown)
+    moved = any(map(goes_to_the_cpu, inner)) or _was_moved(file, owner, shown)
     return Content.CPU if moved else Content.COMPUTED
 
 
@@ -163,7 +166,7 @@ def _was_moved(file: ProjectFile, owner: ast.expr, shown: str) -> bool:
         and ast.unparse(call.func.value) == shown
         and call.lineno < owner.lineno
     ]
-    return bool(moves) and _goes_to_the_cpu(max(moves, key=lambda each: each.lineno))
+    return bool(moves) and goes_to_the_cpu(max(moves, key=lambda each: each.lineno))
 
 
 def _of_name(file: ProjectFile, name: ast.Name, depth: int) -> Content:

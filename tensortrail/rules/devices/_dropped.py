@@ -107,6 +107,14 @@ def what_is_moved(node: ast.expr) -> ast.expr:
     return node
 
 
+def gives_itself(module: Module, call: ast.Call) -> bool:
+    """`t.copy_(x).to(t.device, dtype=t.dtype)`: what is asked for is what `t` has."""
+    subject = call.func.value if isinstance(call.func, ast.Attribute) else call
+    own = module.text(_written_in_place(call) or subject)
+    asked = [module.text(each) for each in _arguments(call)]
+    return bool(asked) and {f"{own}.{each}" for each in _PROPERTIES}.issuperset(asked)
+
+
 def is_tensor(module: Module, subject: ast.expr) -> bool:
     """A tensor by the code, and not of a class of its own, which may move in place."""
     value, root = module.value_of(subject), module.value_of(what_is_moved(subject))
@@ -139,12 +147,14 @@ def weight(module: Module, call: ast.Call) -> Severity:
     checks less than it says then, and nothing else happens."""
     if in_tests(module):
         return Severity.NOTE
-    if _is_loaded_anyway(module, call):
+    if _is_loaded_anyway(module, call) or works_in_place(call) or _was_moved(module, call):
+        return Severity.NOTE
+    if _is_moved_by_its_class(module, call) or _is_frozen_next(module, call):
         return Severity.NOTE
     if moves_bytes(module, call):
         return Severity.WARNING if _is_made_like_another(module, call) else Severity.ERROR
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    same = method == "clone" or _is_in_order(call) or _worked_in_place(call)
+    same = method == "clone" or _is_in_order(call)
     return Severity.NOTE if same else Severity.WARNING
 
 
@@ -168,15 +178,57 @@ def _is_in_order(call: ast.Call) -> bool:
     return alone and called(call) == "contiguous" and not (call.args or call.keywords)
 
 
-def _worked_in_place(call: ast.Call) -> bool:
+def works_in_place(call: ast.Call) -> bool:
     """`t.add_(x).to(dtype)`: the work is done, and only its last step is dropped."""
+    return _written_in_place(call) is not None
+
+
+def _written_in_place(call: ast.Call) -> ast.expr | None:
+    """`t` of `t.add_(x).to(dtype)`."""
     inner = call.func.value if isinstance(call.func, ast.Attribute) else None
-    method = (
-        inner.func.attr
-        if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute)
-        else ""
+    if not isinstance(inner, ast.Call) or not isinstance(inner.func, ast.Attribute):
+        return None
+    method = inner.func.attr
+    return inner.func.value if method.endswith("_") and not method.endswith("__") else None
+
+
+def _was_moved(module: Module, call: ast.Call) -> bool:
+    """`x = x.to(a.device)`, then `x.to(b.device)`: to be taken together with it, `a` lies there."""
+    origins = module.value_of(what_is_moved(call)).origins
+    return _is_to_another(call) and len(origins) == 1 and any(_links(origins[0]))
+
+
+def _is_moved_by_its_class(module: Module, call: ast.Call) -> bool:
+    """`self.x.to(device)`, where another method says `self.x = self.x.to(device)`."""
+    cls, shown = module.class_of(call), module.text(call)
+    subject = module.text(what_is_moved(call))
+    return cls is not None and any(
+        module.text(each.value) == shown and module.text(each.targets[0]) == subject
+        for each in module.nodes(ast.Assign, cls)
     )
-    return method.endswith("_") and not method.endswith("__")
+
+
+def _is_frozen_next(module: Module, call: ast.Call) -> bool:
+    """`p.detach()`, and then `p.requires_grad = False`, which does what was meant."""
+    subject = module.text(what_is_moved(call))
+    return called(call) == "detach" and any(
+        module.text(each.targets[0]) == f"{subject}.requires_grad"
+        and isinstance(each.value, ast.Constant)
+        and each.value.value is False
+        for each in module.later(module.statement_of(call), ast.Assign)
+    )
+
+
+def _links(node: ast.expr) -> Iterator[bool]:
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        yield _is_to_another(node)
+        node = node.func.value
+
+
+def _is_to_another(call: ast.Call) -> bool:
+    """`.to(a.device)`: where another tensor lies."""
+    asked = list(_arguments(call)) if called(call) == "to" else []
+    return any(isinstance(each, ast.Attribute) and each.attr == "device" for each in asked)
 
 
 def _is_made_like_another(module: Module, call: ast.Call) -> bool:

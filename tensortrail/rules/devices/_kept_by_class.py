@@ -138,14 +138,22 @@ def _is_made_like(module: Module, cls: ast.ClassDef, mover: Mover, statement: as
     """Bound together with one that is moved, or made on a device as one that is moved was."""
     value = getattr(statement, "value", None)
     moved = [each for each in _stores(module, cls) if each.attr in mover.moves]
+    rest = _moves_the_rest(module, mover)
     if isinstance(value, ast.Call) and any(
-        module.statement_of(each) is statement for each in moved
+        module.statement_of(each) is statement and not (rest and _is_of_a_part(mover, each.attr))
+        for each in moved
     ):
         return True
-    if not _is_given_a_device(module, value) or _moves_the_rest(module, mover):
+    if not _is_given_a_device(module, value) or rest:
         return False
     others = [getattr(module.statement_of(each), "value", None) for each in moved]
     return any(_is_given_a_device(module, each) for each in others)
+
+
+def _is_of_a_part(mover: Mover, name: str) -> bool:
+    """`self.head.steps = fn(self.head.steps)`: `self.head` is a module, which its base moves."""
+    target = mover.moves[name].targets[0]
+    return isinstance(target, ast.Attribute) and isinstance(target.value, ast.Attribute)
 
 
 def _is_used_like(module: Module, cls: ast.ClassDef, mover: Mover, name: str) -> bool:

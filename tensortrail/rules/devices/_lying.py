@@ -166,10 +166,16 @@ def _follows(module: Module, function: FunctionNode, place: Place) -> bool:
     if place.where is Where.LITERAL:
         return place.subject != "cpu" and not place.given
     if place.where is Where.SELF:
-        return function is not module.top and not is_for(module, function, _is_set_up)
+        own = function is not module.top and not _is_static(function)
+        return own and not is_for(module, function, _is_set_up)
     if place.where is Where.OF:
         return goes_along(module, function, place.subject)
     return place.where is Where.DEVICE
+
+
+def _is_static(function: FunctionNode) -> bool:
+    """Without an object of its own it makes the module that it calls, or is given it."""
+    return any(ast.unparse(each) == "staticmethod" for each in function.decorator_list)
 
 
 def is_only_believed(module: Module, function: FunctionNode, place: Place) -> bool:

@@ -44,6 +44,10 @@ def goes_to_a_written_gpu(module: Module, call: ast.Call) -> bool:
     """`model.load_state_dict(torch.load(path))` of a model that the function puts on a GPU which
     is written out, whatever the machine has; or the model itself comes from the file."""
     function, owner = module.function_of(call), taker(module, call) or _bound(module, call)
+    if function is not None and (
+        _is_moved_at_once(module, function, call) or _launches_on_gpus(module, function)
+    ):
+        return True
     if function is None or owner is None:
         return False
     shown = module.text(owner)
@@ -51,6 +55,43 @@ def goes_to_a_written_gpu(module: Module, call: ast.Call) -> bool:
     return any(
         _is_of(module, each, shown) and _is_to_a_gpu(module, function, each) for each in moves
     )
+
+
+def _is_moved_at_once(module: Module, function: FunctionNode, call: ast.Call) -> bool:
+    """`torch.load(path)["model"].cuda()`"""
+    member = module.parent(with_its_key(module, call))
+    move = module.parent(member) if isinstance(member, ast.Attribute) else None
+    moves = isinstance(move, ast.Call) and move.func is member and called(move) in ("to", "cuda")
+    return moves and isinstance(move, ast.Call) and _is_to_a_gpu(module, function, move)
+
+
+def _launches_on_gpus(module: Module, function: FunctionNode) -> bool:
+    """`Fabric(accelerator="cuda", devices=2)`"""
+    return any(
+        keyword.arg == "accelerator"
+        and isinstance(keyword.value, ast.Constant)
+        and keyword.value.value in ("cuda", "gpu")
+        for keyword in module.nodes(ast.keyword, function)
+    )
+
+
+def is_of_a_program_for_a_gpu(module: Module, call: ast.Call) -> bool:
+    """The file says at its top which GPU it is for, by its number, and nothing of the CPU."""
+    return module.once(_is_for_a_gpu, module.top)
+
+
+def _is_for_a_gpu(module: Module, top: FunctionNode) -> bool:
+    named = [
+        each
+        for each in module.nodes(ast.Assign)
+        if module.function_of(each) is None
+        and module.class_of(each) is None
+        and is_cuda_literal(module, each.value)
+        and ":" in module.text(each.value)
+    ]
+    texts = (each.value for each in module.nodes(ast.Constant)) if named else ()
+    asked = named and next(module.calls("torch.cuda.is_available"), None) is not None
+    return bool(named) and not asked and "cpu" not in texts
 
 
 def is_where_a_gpu_is(module: Module, call: ast.Call) -> bool:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.view import Module
 
+_EMPTIES = re.compile(r"torch\.(\w+\.)?empty_cache")
 _CASTS = frozenset({"float", "half", "double", "bfloat16", "contiguous", "detach", "clone"})
 
 
 def always_moves(module: Module, compare: ast.expr) -> bool:
     """All that the arm does which is always taken is to move: `if x.device != "cpu": x = x.cpu()`.
+    Or it only empties a cache.
 
     A move that moves nothing costs little. `x.cuda()` is another matter: it needs a GPU."""
     if not isinstance(compare, ast.Compare):
@@ -24,6 +27,8 @@ def always_moves(module: Module, compare: ast.expr) -> bool:
         return _is_move(module, taken) and _root(module, taken) == _root(module, other)
     if isinstance(up, ast.If) and up.test is compare:
         steps = list(_steps(up.body if negated else up.orelse))
+        if steps and all(each is not None and _frees_a_cache(module, each) for each in steps):
+            return True
         moves = [each for each in steps if each is not None and _is_move(module, each)]
         return bool(moves) and all(each is None or each in moves for each in steps)
     return False
@@ -39,7 +44,7 @@ def _steps(body: list[ast.stmt]) -> Iterator[ast.expr | None]:
                 yield value
             case ast.Return(value=ast.Name()) | ast.Pass():
                 yield None
-            case ast.Return(value=ast.expr() as value):
+            case ast.Return(value=ast.expr() as value) | ast.Expr(value=ast.Call() as value):
                 yield value
             case ast.If(body=then, orelse=otherwise):
                 yield from _steps(then)
@@ -57,6 +62,12 @@ def _is_move(module: Module, node: ast.expr) -> bool:
         written = bool(said) and isinstance(said[0], ast.Constant) and said[0].value == "cpu"
         return written or (bool(said) and isinstance(said[0], (ast.Name, ast.Attribute)))
     return called(node) == "cpu" and not node.args
+
+
+def _frees_a_cache(module: Module, node: ast.expr) -> bool:
+    """`torch.cuda.empty_cache()`, which does nothing where there is none."""
+    name = module.qualified(node.func) if isinstance(node, ast.Call) else ""
+    return name == "gc.collect" or bool(_EMPTIES.fullmatch(name))
 
 
 def _root(module: Module, node: ast.expr) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from tensortrail.rules.places import What, Where
 from tensortrail.rules.shared.functions import called_here, matched, parameter_names
 from tensortrail.rules.view import FunctionNode, Module
+from tensortrail.rules.words import Guard
 
 _ELSEWHERE = frozenset({Where.HOST, Where.DEFAULT, Where.LITERAL, Where.META})
 _AS_THEY_ARE = frozenset({"detach", "squeeze", "contiguous", "clone"})
@@ -15,8 +16,29 @@ _AS_THEY_ARE = frozenset({"detach", "squeeze", "contiguous", "clone"})
 
 def works_on_the_cpu(module: Module, function: FunctionNode) -> bool:
     """Whoever passes a tensor of a GPU gets an error from numpy: here, in a function of the file
-    that it is passed on to, or in every function of the file that calls this one."""
-    return module.once(_reads_or_passes, function) or module.once(_has_such_callers, function)
+    that it is passed on to, or in every function of the file that calls this one. Or all that
+    call it have asked for the device before."""
+    read = module.once(_reads_or_passes, function) or module.once(_has_such_callers, function)
+    return read or module.once(_is_called_on_the_cpu, function)
+
+
+def _is_called_on_the_cpu(module: Module, function: FunctionNode) -> bool:
+    """Each call of the file stands where a device was asked, and was the CPU."""
+    calls = list(module.calls(function.name))
+    return bool(calls) and all(any(map(_finds_the_cpu, module.guards_of(each))) for each in calls)
+
+
+def _finds_the_cpu(guard: Guard) -> bool:
+    match guard.test:
+        case ast.Compare(left=asked, ops=[ast.Eq() | ast.NotEq() as sign], comparators=[name]):
+            by_type = isinstance(asked, ast.Attribute) and asked.attr == "type"
+            is_cpu = isinstance(name, ast.Constant) and name.value == "cpu"
+            return by_type and is_cpu and guard.holds is isinstance(sign, ast.Eq)
+        case ast.Attribute(attr="is_cuda"):
+            return not guard.holds
+        case ast.Attribute(attr="is_cpu"):
+            return guard.holds
+    return False
 
 
 def _has_such_callers(module: Module, function: FunctionNode) -> bool:

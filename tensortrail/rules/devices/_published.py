@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from tensortrail.rules.shared.objects import called, given
 from tensortrail.rules.view import Module
 
 
@@ -17,17 +18,48 @@ def _is_found(module: Module, node: ast.expr) -> bool:
     """`weights_of("small")`, where `weights_of` is a function of the project."""
     if not isinstance(node, ast.Call):
         return False
-    return bool(module.about(module.qualified(node.func), looks_up))
+    name = module.qualified(node.func)
+    if node.args and isinstance(node.args[0], ast.Constant) and module.about(name, fetches):
+        return True
+    return bool(module.about(name, looks_up))
+
+
+def fetches(module: Module, node: ast.AST) -> bool:
+    """It downloads something, whatever the address is made of."""
+    words = (called(each).lower().split("_") for each in module.nodes(ast.Call, node))
+    return any("download" in each for each in words)
 
 
 def looks_up(module: Module, node: ast.AST) -> bool:
     """In a table of addresses, or at one that is written there."""
     looked_up = (*module.nodes(ast.Subscript, node), *module.calls("get", inside=node))
     return any(_is_looked_up(module, each) for each in looked_up) or any(
-        _is_address(each)
+        is_download(module, call) or any(map(_is_address, given(call)))
         for call in module.nodes(ast.Call, node)
-        for each in (*call.args, *(keyword.value for keyword in call.keywords))
     )
+
+
+def is_download(module: Module, node: ast.expr) -> bool:
+    """`snapshot_download("owner/name")`, `hub_download(repo_id="owner/" + name)`"""
+    if not isinstance(node, ast.Call) or "download" not in called(node).lower().split("_"):
+        return False
+    said = [each.value for each in node.keywords if each.arg == "repo_id"] or node.args[:1]
+    return any(_begins_with_text(module, each) for each in said)
+
+
+def _begins_with_text(module: Module, node: ast.expr) -> bool:
+    """Written out, or at least whose it is: `"owner/" + name`."""
+    match node:
+        case ast.Constant(value=str()):
+            return True
+        case ast.BinOp(left=left):
+            return _begins_with_text(module, left)
+        case ast.JoinedStr(values=[first, *_]):
+            return _begins_with_text(module, first)
+        case ast.Name():
+            origins = module.value_of(node).origins
+            return bool(origins) and all(_begins_with_text(module, each) for each in origins)
+    return False
 
 
 def _is_looked_up(module: Module, node: ast.expr) -> bool:

@@ -7,9 +7,8 @@ import os
 
 from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.devices._of_this_run import with_its_key
-from tensortrail.rules.devices._published import is_published
+from tensortrail.rules.devices._published import is_download, is_published
 from tensortrail.rules.shared.never_given import is_never_given
-from tensortrail.rules.shared.objects import called
 from tensortrail.rules.view import Module
 from tensortrail.rules.words import Content, SavedFile
 
@@ -44,6 +43,16 @@ def where_it_is_saved(module: Module, call: ast.Call) -> str:
 
 def _saves(module: Module, call: ast.Call) -> list[SavedFile]:
     return [*module.saves_in_project(source_of(call))]
+
+
+def was_saved_above(module: Module, call: ast.Call) -> bool:
+    """The function itself wrote a file of that name before it comes here."""
+    function = module.function_of(call)
+    start = function.lineno if function is not None else call.lineno
+    return any(
+        each.path == module.path and start < each.line < call.lineno
+        for each in module.once(_saves, call)
+    )
 
 
 def is_of_whole_optimizer(module: Module, call: ast.Call) -> bool:
@@ -90,7 +99,8 @@ def comes_with_the_project(module: Module, call: ast.Call) -> bool:
     behind = _behind(module, source_of(call))
     function = module.function_of(call)
     names = {each.id for node in behind for each in ast.walk(node) if isinstance(each, ast.Name)}
-    named = any(map(_is_download, behind)) or is_published(module, behind)
+    inner = [each for node in behind for each in ast.walk(node) if isinstance(each, ast.expr)]
+    named = any(is_download(module, each) for each in inner) or is_published(module, inner)
     return named or (
         function is not None
         and any(
@@ -111,12 +121,3 @@ def _behind(module: Module, source: ast.expr) -> list[ast.expr]:
                 found += new
                 todo += new
     return found
-
-
-def _is_download(node: ast.expr) -> bool:
-    """`snapshot_download("owner/name")`"""
-    if not isinstance(node, ast.Call) or not node.args:
-        return False
-    first = node.args[0]
-    written = isinstance(first, ast.Constant) and isinstance(first.value, str)
-    return written and "download" in called(node).lower().split("_")

@@ -16,6 +16,7 @@ from tensortrail.rules.devices._customs import (
     may_be_given_anything,
     named,
 )
+from tensortrail.rules.devices._indexing import is_read_out
 from tensortrail.rules.shared import mends
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
@@ -60,10 +61,10 @@ class ArgumentDropped(Rule):
     the parameter may be there for the sake of a common signature: in a function with a decorator,
     in a method that a base has too or whose bases are not known, where this function is passed on
     as a value, and where another one of the file has the same name and does not read the parameter
-    either, where callers in the project never pass the device, for truth values without a device,
-    and for moves without a `dtype`. Where all others of that name
-    read it, this one departs from them. Nothing is reported for a `dtype` where the call is given
-    one, or its result is cast, nor for a device where the result is only an index.
+    either, where callers in the project never pass the device or only hand on what they are never
+    given, for truth values and what is only read out, and for moves without a `dtype`. Where all
+    others of that name read it, this one departs from them. Nothing is reported for a `dtype` where
+    the call is given one, or its result is cast, nor for a device where the result only indexes.
 
     A method that answers with what its object keeps is noted, where the same method of another
     class with the same base reads the parameter.
@@ -217,6 +218,7 @@ class Exact(Inputs):
                         name == "device" and is_never_given(module, function, name)
                     )
                     is_note = is_note or _is_free(module, calls[0], name)
+                    is_note = is_note or (name == "device" and is_read_out(module, calls[0]))
                     severity = Severity.NOTE if is_note else None
                     yield self._reported(module, calls[0], name, "accepts it", severity)
                     continue

@@ -10,6 +10,7 @@ from tensortrail.rules.devices._at_hand import devices_said
 from tensortrail.rules.devices._device_aware import sets_up
 from tensortrail.rules.devices._lying import is_legal
 from tensortrail.rules.places import Held, Meeting, What, Where
+from tensortrail.rules.shared.always_given import is_always_given
 from tensortrail.rules.shared.functions import functions, parameter_names
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.view import FunctionNode
@@ -24,7 +25,8 @@ class DefaultDeviceMeetsArgument(Rule):
     ## What it does
     Flags a function with a default such as `device="cuda"` or `device="cpu"` that makes a tensor
     there and takes it together with a tensor argument which it does not move. Nothing is reported
-    where the function tests the device, or moves the argument.
+    where the function tests the device, or moves the argument. It is a note where every call of
+    the project passes the device.
 
     ## Why is this bad?
     Who leaves `device` out has to have the other tensor on just that device. The tensor knows
@@ -41,6 +43,7 @@ class DefaultDeviceMeetsArgument(Rule):
     name = "default-device-meets-argument"
     since = "0.2.0"
     severity = Severity.WARNING
+    needs_callers = True
     confidence = Confidence.MEDIUM
     triggers = tuple(("torch", f"{quote}{device}") for device in _DEVICES for quote in ('"', "'"))
 
@@ -128,7 +131,9 @@ def table(rows: int, device="cuda"):
                     node = _maker(module, function, meeting, names[0]) if names else None
                     if names is not None and node is not None and node not in reported:
                         reported.add(node)
-                        yield self._reported(module, meeting, node, *names, defaults)
+                        given_always = is_always_given(module, function, names[0])
+                        severity = Severity.NOTE if given_always else None
+                        yield self._reported(module, meeting, node, *names, defaults, severity)
 
     def _reported(
         self,
@@ -138,6 +143,7 @@ def table(rows: int, device="cuda"):
         name: str,
         other: str,
         defaults: dict[str, ast.Constant],
+        severity: Severity | None,
     ) -> Finding:
         line = getattr(meeting.node, "lineno", 0)
         return self.finding(
@@ -145,6 +151,7 @@ def table(rows: int, device="cuda"):
             node,
             f"this is on `{name}`, {defaults[name].value!r} unless it is given, and line {line} "
             f"takes it together with `{other}`, which is where the caller has it",
+            severity=severity,
             trail=[
                 (defaults[name], f"the default of `{name}`"),
                 (node, f"made on `{name}`"),

@@ -152,6 +152,8 @@ def dropped(self, x: torch.Tensor = None, shape=None):
                 found = _on_one_path(function, node, held) or _on_the_default(held, other)
                 if found is None or _is_chosen(module, node) or found[0] in reported:
                     continue
+                if _only_raises(found[0]):
+                    continue
                 if _has_none_of(module, node, found[2]):
                     continue
                 if len(held.places) > 2 and is_placeholder(module, found[0]):
@@ -186,6 +188,11 @@ def dropped(self, x: torch.Tensor = None, shape=None):
             ),
             fixes=(made_there(module, function, places, made, there),),
         )
+
+
+def _only_raises(made: ast.AST) -> bool:
+    """`torch.zeros()`, which nothing tells a size."""
+    return isinstance(made, ast.Call) and not (made.args or made.keywords)
 
 
 Answer = tuple[ast.expr, Held]

@@ -13,6 +13,7 @@ from tensortrail.rules.devices._device_names_held import (
 )
 from tensortrail.rules.devices._device_values import is_chain, is_device, source_of_device
 from tensortrail.rules.devices._only_moves import always_moves
+from tensortrail.rules.devices._switched_off import is_switched
 from tensortrail.rules.shared.imports import imports_torch
 
 _NAME = rb"[\"'](?:cpu|cuda|meta|mps|xpu|npu|hpu|xla|mlu|musa)\b"
@@ -40,7 +41,8 @@ class DeviceEqStr(Rule):
     strings only, where the value is a `torch.device`, or a parameter that may be one
     (`torch.device | str`). What a function uses as only a tensor can be used is a tensor. Values
     that are strings are not flagged, nor is a list that holds devices too. Where the branch that
-    is always taken only moves, as in `if x.device != "cpu": x = x.cpu()`, it is a note.
+    is always taken only moves, as in `if x.device != "cpu": x = x.cpu()`, or only empties a cache,
+    it is a note. So it is beside a flag that the class switches off by the type of its device.
 
     ## Why is this bad?
     `torch.device("cuda") == "cuda"` is False, and `!=` is True: the branch for meta tensors is
@@ -293,7 +295,7 @@ def _is_told_a_device(module: Module, value: Value) -> bool:
 
 
 def _weight(module: Module, node: ast.expr, device: ast.expr, certain: bool) -> Severity:
-    if always_moves(module, node) or is_named_too(module, device):
+    if always_moves(module, node) or is_named_too(module, device) or is_switched(module, node):
         return Severity.NOTE
     return Severity.ERROR if certain else Severity.WARNING
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.devices._accepted import parameters
 from tensortrail.rules.devices._at_hand import device_parameter, devices_said, said_device
 from tensortrail.rules.devices._device_aware import is_of_answer, sets_own_device
@@ -33,17 +34,16 @@ class DeviceFromFirstParameter(Rule):
     ## What it does
     Flags four cases in which the device of one weight or component does not tell where the
     computation is: `self.device` in a method that is given a `device` (a note in a class that never
-    speaks of offloading); inputs moved to the device
-    of a `diffusers` component that is then called, where `_execution_device` is at hand (a note in
-    a class that never speaks of offloading); `next(module.parameters()).device` in a function that
+    speaks of offloading, and where callers may leave it out); inputs moved to the device of a
+    `diffusers` component that is then called, where `_execution_device` is at hand (a note in a
+    class that never speaks of offloading); `next(module.parameters()).device` in a function that
     also asks for offloading hooks, without a test for meta; `next(self.parameters())` in a class
     that has buffers only. Notes tensors that are made at `self.device` and meet an input, inputs
     that are moved to the first parameter, and a loop that asks each module for its own.
 
     ## Why is this bad?
-    With offloading, weights are on meta or on the CPU until their hook brings them. Inputs that
-    follow a weight then go to a device where nothing is computed, or to meta. A class that keeps
-    its weights in buffers has no first parameter: `next` raises StopIteration.
+    With offloading, weights are on meta or on the CPU until their hook brings them: inputs that
+    follow a weight go there too. A class of buffers has no first parameter: `next` raises.
 
     ## Fix safety
     Unsafe, and only where the function is given a device.
@@ -255,21 +255,22 @@ class Loader:
             return
         if is_of_answer(module, function, parameter.arg) or sets_own_device(module, function):
             return
+        left_out = any(each is parameter for each, _ in with_defaults(function.args))
         for call, said in devices_said(module, function):
             if module.text(said) != "self.device" or module.function_of(call) is not function:
                 continue
             if _chooses(module, call, parameter.arg):
                 continue
-            shown = parameter.arg
-            edit = module.replace(said, shown)
+            own = is_made_for_offloading(module, said) and not left_out
+            edit = module.replace(said, parameter.arg)
             yield self.finding(
                 module,
                 said,
-                f"this goes to `self.device`, and `{function.name}` is given `{shown}`: with "
-                "offloading, or components on several devices, they differ",
-                severity=None if is_made_for_offloading(module, said) else Severity.NOTE,
-                trail=[(parameter, f"`{shown}` is given here")],
-                fixes=[module.fix(f"use `{shown}`", Safety.UNSAFE, edit)],
+                f"this goes to `self.device`, and `{function.name}` is given `{parameter.arg}`: "
+                "with offloading, or components on several devices, they differ",
+                severity=None if own else Severity.NOTE,
+                trail=[(parameter, f"`{parameter.arg}` is given here")],
+                fixes=[module.fix(f"use `{parameter.arg}`", Safety.UNSAFE, edit)],
             )
 
     def _follows_weights(self, module: Module, function: FunctionNode) -> Iterator[Finding]:

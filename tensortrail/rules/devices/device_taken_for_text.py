@@ -8,6 +8,7 @@ from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._device_values import is_device
 from tensortrail.rules.devices._forms import is_tested, made_device
+from tensortrail.rules.shared.imports import imported_packages
 from tensortrail.rules.shared.sentences import one_line
 
 _NUMBERED = frozenset({"cuda", "xpu", "mps", "npu", "hpu", "mlu", "musa"})
@@ -18,6 +19,9 @@ _OF_TEXTS = frozenset(
 _AUTOCASTS = frozenset({"torch.autocast", "torch.amp.autocast"})
 _SETTINGS = re.compile(r"self|cls|.*(arg|conf|cfg|opt|setting|param|flag|hp)s?.*", re.I)
 """Owners of a `device` that is often a text."""
+
+_OTHERS = frozenset({"tensorflow", "jax", "paddle", "mxnet", "cupy"})
+"""Libraries whose tensors have a device too."""
 
 
 class DeviceTakenForText(Rule):
@@ -195,6 +199,9 @@ def f(model):
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
+        imported = imported_packages(module)
+        if "torch" not in imported and not _OTHERS.isdisjoint(imported):
+            return  # their tensors say a device as a text, or in another way
         for compare in module.nodes(ast.Compare):
             if len(compare.ops) == 1:
                 yield from self._compared(module, compare)

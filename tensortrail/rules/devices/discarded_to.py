@@ -9,6 +9,7 @@ from tensortrail.rules import Bad, Good, Module, Near, Rule
 from tensortrail.rules.devices._dropped import (
     IN_PLACE_NAMES,
     changes_nothing,
+    gives_itself,
     is_each_device_in_turn,
     is_provoked,
     is_tensor,
@@ -17,6 +18,7 @@ from tensortrail.rules.devices._dropped import (
     source_of,
     weight,
     what_is_moved,
+    works_in_place,
 )
 from tensortrail.rules.devices._dropped_batch import taken_as_tensor, written_back
 from tensortrail.rules.devices._rebound import (
@@ -47,20 +49,20 @@ class DiscardedTo(Rule):
     """The result of `tensor.to(...)` is dropped; the tensor stays where it is.
 
     ## What it does
-    Flags a statement that is nothing but `t.to(...)`, `t.cpu()`, `t.cuda()`, `t.detach()` and
-    the like, where `t` is a tensor. Modules move in place and are not flagged. A part of a batch
-    is taken for a tensor if a model or a loss is given it, as in a training loop; all that the
-    loop gives, if both are, or it is computed with: a model alone may be given an object that moves
-    in place. Also flags
-    `p = p.to(...)` in a loop over `parameters()` that does not use `p` after it, `obj.to(...)` of
-    what may be a tensor or a module and is then returned, and `t.data.copy(other)`, which is no
-    method of tensors. It is a note for an entry of a state that a module loads afterwards.
+    Flags a statement that is nothing but `t.to(...)`, `t.cpu()`, `t.cuda()`, `t.detach()` and the
+    like, where `t` is a tensor. Modules move in place and are not flagged. A part of a batch is
+    taken for a tensor if a model or a loss is given it, as in a training loop; all that the loop
+    gives, if both are, or it is computed with: a model alone may be given an object that moves in
+    place. Also flags `p = p.to(...)` in a loop over `parameters()` that does not use `p` after it,
+    `obj.to(...)` of what may be a tensor or a module and is then returned, and
+    `t.data.copy(other)`, which is no method of tensors. It is a note for an entry of a state that a
+    module loads afterwards, of what a method gives that works in place, after another move to where
+    a tensor lies, and where the class moves the same attribute elsewhere.
 
     ## Why is this bad?
     A tensor is moved by making another. The old one stays on its device, with its graph: the
-    memory that was to be freed is not, and the next operation mixes devices. Where only the
-    dtype, the graph or the layout was to change, the finding is a warning; so it is for what
-    `torch.zeros_like` made, which may lie there already.
+    memory that was to be freed is not, and the next operation mixes devices. A warning where only
+    dtype, graph or layout was to change, and of what `zeros_like` made.
 
     ## Fix safety
     Unsafe, and only for a plain name: later code then sees the moved tensor.
@@ -308,11 +310,14 @@ def can_cast(device):
                 continue
             if not is_tensor(module, subject) or changes_nothing(module, call):
                 continue
+            if gives_itself(module, call):
+                continue
+            left = "stays as it is" if not works_in_place(call) else "has what was written into it"
             yield self.finding(
                 module,
                 statement,
                 f"`{one_line(module, call)}` makes another tensor, which is dropped: "
-                f"`{one_line(module, what_is_moved(subject))}` stays as it is",
+                f"`{one_line(module, what_is_moved(subject))}` {left}",
                 severity=weight(module, call),
                 trail=[(source_of(module, subject), "the tensor comes from here")],
                 fixes=[self._kept(module, statement, call)],

@@ -47,8 +47,8 @@ class LeftOutOfOneCall(Rule):
 
     It is a note unless another call of the same function or factory is given it (and the factory
     is not `torch.tensor`, and nothing is moved to the device later), or a constructor makes some
-    of the layers and tensors of a module on the device, and this one elsewhere. A buffer that is
-    not saved is a note: nothing would fill it, if it were made on meta with the others. So is what
+    of the layers and tensors of a module on the device, and this one elsewhere. A buffer is a
+    note: it moves with the module, and made on meta it would lose what was worked out. So is what
     is bound to a name that says `cpu` or `host`, a device outside of modules, and a `dtype` where
     what follows is cast to it.
 
@@ -171,7 +171,7 @@ class LeftOutOfOneCall(Rule):
                     name == "device" and _is_part_of_a_module(module, function, call, given)
                 )
                 is_sure = is_sure or _is_half_of_a_pair(module, call, pairs)
-                is_sure = is_sure and not _is_not_saved(module, call)
+                is_sure = is_sure and not (name == "device" and _is_a_buffer(module, call))
                 is_sure = is_sure and not is_named_for_the_cpu(module, call)
                 is_sure = is_sure and not (name == "dtype" and _is_cast_later(module, call))
                 if is_sure or name == "device":
@@ -280,13 +280,12 @@ def _is_half_of_a_pair(module: Module, call: ast.Call, pairs: Sequence[ast.Call]
     )
 
 
-def _is_not_saved(module: Module, call: ast.Call) -> bool:
-    """Nothing would fill a buffer that is not saved, if it were made on meta with the others."""
+def _is_a_buffer(module: Module, call: ast.Call) -> bool:
+    """It holds what the constructor works out, which would be lost if it were made on meta with
+    the others; and it moves with the module."""
     return any(
-        each.arg == "persistent" and isinstance(each.value, ast.Constant) and not each.value.value
+        isinstance(above, ast.Call) and called(above) == "register_buffer"
         for above in module.ancestors(call)
-        if isinstance(above, ast.Call) and called(above) == "register_buffer"
-        for each in above.keywords
     )
 
 

@@ -13,6 +13,7 @@ from tensortrail.rules.devices._loaded_where import holds_numbers, left_out_by_a
 from tensortrail.rules.devices._of_this_run import (
     follows_training,
     goes_to_a_written_gpu,
+    is_of_a_program_for_a_gpu,
     is_where_a_gpu_is,
 )
 from tensortrail.rules.devices._process_groups import is_of_one_of_many
@@ -21,6 +22,7 @@ from tensortrail.rules.devices._saved_here import (
     is_named_by_callers,
     is_of_whole_optimizer,
     is_saved_on_the_cpu,
+    was_saved_above,
     where_it_is_saved,
 )
 from tensortrail.rules.shared.in_tests import in_tests
@@ -43,12 +45,13 @@ class LoadWithoutMapLocation(Rule):
     Flags `torch.load(path)` and `torch.hub.load_state_dict_from_url(url)` without `map_location`.
     It is a warning where the result is used as weights or state (`load_state_dict`, `items()`, a
     key named for weights), and a note elsewhere, for files of a fixed name or address, in scripts,
-    for the `best_model_path` that Lightning saved in the same run, after a loop that trains, for a
-    model that the function puts on a GPU which is written out, in the branch for machines with a
-    GPU, for the state of schedulers and samplers, for engines of TensorRT, with `mmap=True`, in a
-    file that writes files again and asks nobody for a device: converters of checkpoints, in a data
-    set, for the whole state of an optimizer of FSDP, and where all callers write out which file, or
-    leave out a parameter that says, or a download is told which, or a table of addresses tells.
+    for the `best_model_path` that Lightning saved in the same run, for what the function saved
+    further up, in a file that names one GPU at its top, after a loop that trains, for a model that
+    the function puts on a GPU which is written out, in the branch for machines with a GPU, for the
+    state of schedulers and samplers, for engines of TensorRT, with `mmap=True`, in a file that
+    writes files again and asks nobody for a device: converters of checkpoints, in a data set, for
+    the whole state of an optimizer of FSDP, and where all callers write out which file, or leave
+    out a parameter that says, or a download is told which, or a table of addresses tells.
 
     It is a note too where the project itself writes the file, by how its name ends, and what it
     writes is no tensor or was on the CPU: it follows `.cpu()`, numbers, arrays of NumPy, and
@@ -295,6 +298,7 @@ def _is_harmless(module: Module, call: ast.Call) -> bool:
     near = near or goes_to_a_written_gpu(module, call) or is_where_a_gpu_is(module, call)
     near = near or prepares_data(module, call) or comes_with_the_project(module, call)
     near = near or _has_fixed_name(module, call) or _is_tried_first(module, call)
+    near = near or was_saved_above(module, call) or is_of_a_program_for_a_gpu(module, call)
     return near or is_named_by_callers(module, call)
 
 

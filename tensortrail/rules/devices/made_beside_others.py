@@ -233,6 +233,8 @@ def _is_sure(module: Module, function: FunctionNode, call: ast.Call, why: Eviden
     other factories, or one and a tensor that was put on a device."""
     if is_beforehand(module, function) or is_named_for_the_cpu(module, call):
         return False
+    if _meets_the_cpu(module, function, call):
+        return False
     if why.beside is not None and answers_elsewhere(module, function):
         return False
     if _is_only_passed(module, function, why):
@@ -248,6 +250,18 @@ def _is_sure(module: Module, function: FunctionNode, call: ast.Call, why: Eviden
         return False
     return _follows(module, function, why.model) or (
         _meets_its_model(module, function, why) and not is_one_of_many(module, function, call)
+    )
+
+
+def _meets_the_cpu(module: Module, function: FunctionNode, call: ast.Call) -> bool:
+    """`(ids == -1) & (scores > low).cpu()`: the function knows where it is."""
+    return any(
+        odd.only is not None
+        and odd.only.by is call
+        and other.only is not None
+        and (other.only.where, other.only.subject) == (Where.LITERAL, "cpu")
+        for meeting in module.places(function).meetings
+        for odd, other in meeting.pairs
     )
 
 

@@ -19,6 +19,7 @@ class MovedAlone(Rule):
     Reports an operation that takes two tensors of one object, such as a weight and its bias or
     scale, of which the function has moved one to a device and left the other where it was.
 
+    It is a note for two tensors of the module that computes: all of it moves together.
     Nothing is reported if the function moves the object itself, if the two stand in branches that
     exclude each other, or if the other is a number or has no dimension.
 
@@ -113,6 +114,7 @@ class MovedAlone(Rule):
             operand or meeting.node,
             f"`{moved.path}` was moved and `{left.path}` was not: they lie together only if the "
             "move changed nothing",
+            severity=Severity.NOTE if left.only and left.only.where is Where.SELF else None,
             trail=(
                 (moved.moved, f"`{moved.path}` is moved"),
                 (meeting.node, f"`{left.path}` meets it where it was"),

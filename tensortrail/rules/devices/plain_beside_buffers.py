@@ -180,7 +180,7 @@ class Counted(nn.Module):
         usual = 0 < len(plain) <= len(buffers)
         for name, kept in plain:
             sure = usual or all(_is_made_here(module, each) for each in kept)
-            if any(_is_unsure(module, each) for each in kept):
+            if any(_is_unsure(module, each) or _is_on_a_gpu(module, each) for each in kept):
                 sure = False
             if need_not_move(module, cls) or _may_follow(module, cls, name, kept):
                 sure = False
@@ -220,6 +220,13 @@ def _is_unsure(module: Module, store: ast.Attribute) -> bool:
     return held is None or held.may_be_scalar or any(e.where is Where.LOCAL for e in held.places)
 
 
+def _is_on_a_gpu(module: Module, store: ast.Attribute) -> bool:
+    """It was put on one where it was made, and does not stay on the CPU."""
+    held = _held(module, store)
+    literal = held is not None and any(each.where is Where.LITERAL for each in held.places)
+    return literal and held is not None and all(each.subject != "cpu" for each in held.places)
+
+
 def _may_follow(
     module: Module, cls: ast.ClassDef, name: str, kept: Sequence[ast.Attribute]
 ) -> bool:
@@ -227,10 +234,11 @@ def _may_follow(
     handed to functions of other files, which may move it or index with it."""
     if all(_is_made_beside(module, each) for each in kept):
         return True
+    makers = {module.function_of(each) for each in kept}
     return all(
         _is_handed_away(module, node) or is_an_index(module, node) or is_counted(module, node)
         for node in module.members(name, cls)
-        if isinstance(node.ctx, ast.Load)
+        if isinstance(node.ctx, ast.Load) and module.function_of(node) not in makers
     )
 
 

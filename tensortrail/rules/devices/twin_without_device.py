@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Rule
 from tensortrail.rules.devices._beforehand import is_beforehand
-from tensortrail.rules.devices._customs import is_explained
+from tensortrail.rules.devices._company import taken_beside
+from tensortrail.rules.devices._customs import is_explained, is_factory_of_torch
+from tensortrail.rules.devices._indexing import only_indexes
 from tensortrail.rules.devices._twins import (
     device_of,
     is_moved_there_later,
@@ -44,7 +46,8 @@ class TwinWithoutDevice(Rule):
     Nothing is reported if a condition about devices or types leads to one of the two, for a
     result that is moved, copied or an index, for calls that take the device of their argument
     (`zeros_like`), and where most of the calls are given none. It is a note if something is moved
-    to that device later in the function.
+    to that device later in the function, of what only indexes, or is put in order for that, and of
+    a tensor that nothing takes together with one on a device.
 
     ## Why is this bad?
     The two were written for the same use. What the other call makes lies on the default device,
@@ -197,7 +200,8 @@ class TwinWithoutDevice(Rule):
         device = device_of(twin)
         said = module.text(device) if device is not None else ""
         plain = is_beforehand(module, call) or is_moved_there_later(module, call, said)
-        plain = plain or is_named_for_the_cpu(module, call)
+        plain = plain or is_named_for_the_cpu(module, call) or only_indexes(module, call)
+        plain = plain or not _goes_with_another(module, call)
         return self.finding(
             module,
             call,
@@ -207,6 +211,16 @@ class TwinWithoutDevice(Rule):
             trail=((twin, "given a device"),),
             fixes=(_fix(module, call, said),),
         )
+
+
+def _goes_with_another(module: Module, call: ast.Call) -> bool:
+    """An operation or a call takes it together with what lies on a device; what makes tensors is
+    asked only where its places are known."""
+    function = module.function_of(call)
+    layer = module.kind_of(call) is Kind.MODULE
+    if function is None or layer or not is_factory_of_torch(module, call):
+        return True
+    return taken_beside(module, function, module.places(function), call) is not None
 
 
 def _is_given_by_position(module: Module, call: ast.Call) -> bool:

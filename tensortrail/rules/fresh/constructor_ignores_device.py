@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._customs import is_followed_by
 from tensortrail.rules.fresh._meetings import under_device, with_device
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called
@@ -25,7 +26,8 @@ class ConstructorIgnoresDevice(Rule):
     `torch.empty`, `torch.zeros` and the like without a device, though it passes the device to other
     calls.
 
-    Reported as a note: the same, where the constructor does not use its `device` at all.
+    Reported as a note: the same, where the constructor does not use its `device` at all, and buffers
+    that are filled.
 
     Not reported: constructors that store the device or move the module at the end, parameters that
     other methods move, and `torch.tensor` of a number.
@@ -172,11 +174,20 @@ class Table:
             made[0],
             f"`{one_line(module, made[0])}` becomes a part of the module and is made "
             f"without the `{device}` that the constructor is given",
-            severity=None if used else Severity.NOTE,
+            severity=Severity.NOTE if not used or _are_filled(module, made) else None,
             confidence=Confidence.HIGH,
             trail=[(each, "made without it too") for each in made[1:]],
             fixes=[_fix(module, made, device)],
         )
+
+
+def _are_filled(module: Module, made: list[ast.Call]) -> bool:
+    """Buffers that have their values, and move with the module: `torch.empty` is loaded later."""
+    above = [module.parent(each) for each in made]
+    return all(
+        called(each) != "empty" and isinstance(up, ast.Call) and called(up) == "register_buffer"
+        for each, up in zip(made, above, strict=True)
+    )
 
 
 def _is_in_an_idle_dict(module: Module, function: FunctionNode, use: ast.Name) -> bool:
@@ -243,7 +254,7 @@ def _kept_without_device(module: Module, function: FunctionNode) -> Iterator[ast
         held = module.places(function).seen.get(call)
         if held is not None and held.may_be_scalar and called(call).endswith("tensor"):
             continue  # a number may be anywhere
-        if not _is_moved_later(module, call):
+        if not (_is_moved_later(module, call) or is_followed_by(module, call, _MOVES)):
             yield call
 
 

@@ -369,7 +369,9 @@ def total(mask):
         named = isinstance(given, (ast.Name, ast.Attribute))
         if not isinstance(given, ast.Name):
             where_from = "where the weights of the module are"
-        severity = Severity.ERROR if in_forward else Severity.WARNING
+        around = module.function_of(made)
+        at_once = in_forward and around is not None and around.name == "forward"
+        severity = Severity.ERROR if at_once else Severity.WARNING
         if not in_forward and not is_in_module(module, made):
             severity = Severity.NOTE  # whoever calls it may have everything on the CPU
         if is_beforehand(module, made) or is_traced(module, made):

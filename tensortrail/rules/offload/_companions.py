@@ -10,7 +10,7 @@ from tensortrail.findings import Fix, Safety
 from tensortrail.rules.devices._beforehand import need_not_move
 from tensortrail.rules.shared.buffers import registration
 from tensortrail.rules.shared.given_weights import takes_its_weights
-from tensortrail.rules.shared.objects import is_self
+from tensortrail.rules.shared.objects import called, is_self
 from tensortrail.rules.shared.operations import Operation, operations
 from tensortrail.rules.shared.placeholders import stands_for_nothing
 from tensortrail.rules.shared.tensor_origin import (
@@ -167,16 +167,17 @@ def _is_table(module: Module, cls: ast.ClassDef, name: str, stored: ast.Assign) 
 def _is_decided_before(
     module: Module, cls: ast.ClassDef, name: str, stored: ast.Assign, function: FunctionNode
 ) -> bool:
+    if _is_parameter(module, stored.value):
+        return False  # a Parameter is registered by the assignment
     origin = origin_of(module, stored.value)
     if origin.decides is Decides.DEFAULT:
         return True
     built = function.name == "__init__"
     if origin.decides not in (_OF_BUILT if built else _OF_OTHERS):
         return False
-    if _is_parameter(module, stored.value) or _is_frozen(module, cls, name):
-        return False  # a Parameter is registered by the assignment
     value = module.value_of(stored.value)
-    if value.may_be(Kind.PARAMETER, Kind.WRAPPER_TENSOR, Kind.MODULE):
+    registered = value.may_be(Kind.PARAMETER, Kind.WRAPPER_TENSOR, Kind.MODULE)
+    if registered or _is_frozen(module, cls, name):
         return False
     if value.is_tensor and value.sure:
         return True
@@ -200,11 +201,12 @@ def _is_plain(value: ast.expr) -> bool:
 
 
 def _is_parameter(module: Module, value: ast.expr) -> bool:
-    """Of `nn.Parameter(x).float()`, too: a cast to the dtype that it has gives the Parameter."""
+    """Of `nn.Parameter(x).float()`, too: a cast to the dtype that it has gives the Parameter, and
+    so does `.to(memory_format=order)` to the order of its own."""
     while (
         isinstance(value, ast.Call)
         and isinstance(value.func, ast.Attribute)
-        and value.func.attr in _CASTS
+        and (value.func.attr in _CASTS or _is_put_in_order(value))
         and not value.args
     ):
         value = value.func.value
@@ -214,6 +216,11 @@ def _is_parameter(module: Module, value: ast.expr) -> bool:
         return True
     made = module.class_facts(module.qualified(value))
     return made is not None and "torch.nn.Parameter" in made.bases
+
+
+def _is_put_in_order(call: ast.Call) -> bool:
+    named = {each.arg for each in call.keywords}
+    return called(call) == "to" and bool(named) and named <= {"memory_format", "non_blocking"}
 
 
 def _is_frozen(module: Module, cls: ast.ClassDef, name: str) -> bool:

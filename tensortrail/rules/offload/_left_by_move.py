@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tensortrail.rules.offload._companions import MOVES, is_used_as_tensor, methods_of
-from tensortrail.rules.shared.objects import is_self
+from tensortrail.rules.shared.functions import parameter_names
+from tensortrail.rules.shared.objects import called, is_self
 from tensortrail.rules.shared.sentences import first_of
 from tensortrail.rules.view import FunctionNode, Module
 
@@ -47,7 +48,12 @@ def left_by_move(module: Module, cls: ast.ClassDef) -> Iterator[Left]:
             if name in tensors or is_used_as_tensor(module, _file(module, cls), name):
                 yield Left(method, node, (name,), "the data")
         if not facts.is_module and moved:
-            left = sorted(tensors - _touched(module, cls, method) - _meant_for_cpu(module, cls))
+            left = sorted(
+                tensors
+                - _touched(module, cls, method)
+                - _meant_for_cpu(module, cls)
+                - set(_put_where_asked(module, cls))
+            )
             if left:
                 yield Left(method, method, tuple(left), f"`self.{moved[0]}`")
 
@@ -63,6 +69,27 @@ def _meant_for_cpu(module: Module, cls: ast.ClassDef) -> set[str]:
         and isinstance(statement.value, ast.Call)
         and _names_the_cpu(statement.value)
     }
+
+
+def _put_where_asked(module: Module, cls: ast.ClassDef) -> Iterator[str]:
+    """`self.rows = rows.to(device)` in a method that is given the device: whoever asks for them
+    gets them there."""
+    for method in methods_of(cls):
+        given = parameter_names(method)
+        for statement in module.nodes(ast.Assign, method) if method.name not in MOVES else ():
+            target = statement.targets[0]
+            if not isinstance(target, ast.Attribute) or not is_self(target.value):
+                continue
+            if _goes_to_one_of(statement.value, given):
+                yield target.attr
+
+
+def _goes_to_one_of(value: ast.expr, names: set[str]) -> bool:
+    """`rows.to(device)`"""
+    if not isinstance(value, ast.Call) or called(value) != "to":
+        return False
+    said = [*value.args, *(each.value for each in value.keywords)]
+    return any(isinstance(each, ast.Name) and each.id in names for each in said)
 
 
 def _names_the_cpu(call: ast.Call) -> bool:

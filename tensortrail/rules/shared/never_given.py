@@ -4,20 +4,52 @@ from __future__ import annotations
 
 import ast
 
+from tensortrail.rules.defaults import with_defaults
+from tensortrail.rules.shared.functions import matched
 from tensortrail.rules.view import FunctionNode, Module
+from tensortrail.rules.words import ProjectCall
+
+_DEPTH = 3
+"""Functions that hand the parameter on."""
 
 
-def is_never_given(module: Module, function: FunctionNode, name: str) -> bool:
+def is_never_given(module: Module, function: FunctionNode, name: str, depth: int = _DEPTH) -> bool:
     """The project calls the function, or makes its class, in this file or another; and no call
-    passes the parameter."""
+    passes the parameter, but what the caller itself is never given."""
     owner = module.parent(function)
     cls = owner if isinstance(owner, ast.ClassDef) else None
     if cls is not None and (function.name != "__init__" or _has_heirs(module, cls.name)):
         return False
     calls = module.calls_of(cls or function)
     at = _position(function, name, 1 if cls else 0)
-    said = ((each.is_open, each.given | each.written) for each in calls)
-    return bool(calls) and not any(is_open or name in keys or at in keys for is_open, keys in said)
+    giving = [each for each in calls if _may_give(each, name, at)]
+    if not calls or any(each.path != module.path for each in giving):
+        return False
+    if not giving:
+        return True
+    own = cls is None and depth > 0
+    return own and all(_hands_on(module, function, name, each.line, depth - 1) for each in giving)
+
+
+def _may_give(call: ProjectCall, name: str, at: int | None) -> bool:
+    given = call.given | call.written
+    return call.is_open or name in given or at in given
+
+
+def _hands_on(module: Module, function: FunctionNode, name: str, line: int, depth: int) -> bool:
+    """The call of that line passes a parameter of its own function, which nobody gives either."""
+    found = [each for each in module.calls(function.name) if each.lineno == line]
+    if len(found) != 1:
+        return False
+    caller, passed = module.function_of(found[0]), dict(matched(function, found[0])).get(name)
+    if caller is None or not isinstance(passed, ast.Name):
+        return False
+    left_out = {
+        each.arg
+        for each, default in with_defaults(caller.args)
+        if isinstance(default, ast.Constant) and default.value is None
+    }
+    return passed.id in left_out and is_never_given(module, caller, passed.id, depth)
 
 
 def _has_heirs(module: Module, name: str) -> bool:

@@ -261,7 +261,7 @@ class _Walk:
             return _NOBODY
         if name == "to":
             return self._moved(node, func, depth)
-        if name in ("cuda", "xpu", "npu", "type_as", "to_empty"):
+        if name in ("cuda", "xpu", "npu", "type_as", "to_empty") or _is_typed_like(node):
             return Origin(Decides.MOVED, node)
         if name == "cpu":
             return Origin(Decides.MOVED, node)
@@ -290,6 +290,13 @@ class _Walk:
         if any(each.arg is None for each in node.keywords):
             return _UNKNOWN
         return self.of(func.value, depth)
+
+
+def _is_typed_like(node: ast.Call) -> bool:
+    """`rows.type(x.type())`: the name of a type says a GPU too, `torch.cuda.FloatTensor`."""
+    asked = node.args[0] if getattr(node.func, "attr", "") == "type" and node.args else None
+    func = asked.func if isinstance(asked, ast.Call) and not asked.args else None
+    return isinstance(func, ast.Attribute) and func.attr == "type"
 
 
 def joined(*parts: Origin) -> Origin:

@@ -12,6 +12,8 @@ from tensortrail.rules.shared.objects import called, receiver
 _PIECES = ("chunk", "split", "tensor_split", "unbind")
 _OF_TORCH = tuple(f"torch.{each}" for each in _PIECES)
 _DEPTH = 3
+_FEW = 8
+"""Rows that a table has before the first that counts."""
 
 
 def parts_saved(module: Module) -> Iterator[tuple[ast.Call, ast.expr]]:
@@ -83,7 +85,47 @@ def _are_pieces(module: Module, node: ast.expr) -> bool:
     return any(_splits(module, each) for each in origins)
 
 
-def is_named_rows(module: Module, value: ast.expr) -> bool:
+def may_be_all_there_is(module: Module, save: ast.Call, part: ast.expr) -> bool:
+    return (
+        _is_named_rows(module, part)
+        or _is_all_but_the_first(part)
+        or _is_one_of_all(module, save, part)
+    )
+
+
+def _is_all_but_the_first(part: ast.expr) -> bool:
+    """`table[2:]`: the whole is hardly larger."""
+    index = part.slice if isinstance(part, ast.Subscript) else None
+    first = index.elts[0] if isinstance(index, ast.Tuple) else index
+    return (
+        isinstance(first, ast.Slice)
+        and first.upper is None
+        and isinstance(first.lower, ast.Constant)
+        and isinstance(first.lower.value, int)
+        and 0 < first.lower.value <= _FEW
+    )
+
+
+def _is_one_of_all(module: Module, save: ast.Call, part: ast.expr) -> bool:
+    """`for i in range(n): kept[i] = table[i * size : (i + 1) * size]`, saved after the loop: the
+    storage is written once for all of them."""
+    used = {each.id for each in ast.walk(part) if isinstance(each, ast.Name)}
+    inside = set(module.ancestors(save))
+    return any(
+        isinstance(up, ast.For)
+        and up not in inside
+        and isinstance(up.target, ast.Name)
+        and up.target.id in used
+        and _is_range(up.iter)
+        for up in module.ancestors(part)
+    )
+
+
+def _is_range(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and called(node) == "range"
+
+
+def _is_named_rows(module: Module, value: ast.expr) -> bool:
     """Rows that were bound to a name elsewhere: dumps for debugging are often such."""
     origins = module.value_of(value).origins if isinstance(value, ast.Name) else ()
     return any(isinstance(each, ast.Subscript) and _is_rows(module, each) for each in origins)

@@ -35,6 +35,8 @@ def kept_with_graph(module: Module) -> Iterator[Kept]:
             continue
         if module.class_of(evaluated) is not None and module.text(model) == "self":
             continue
+        if _turns_off(module.text(module.statement_of(evaluated))):
+            continue  # `model.eval().requires_grad_(False)`
         for loop in module.nodes(ast.For, function):
             for value, keeper in _kept(module, loop):
                 lasts = _outlives(module, function, loop, keeper) and not _is_off(module, value)

@@ -9,7 +9,7 @@ from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import by_line
 from tensortrail.rules.shared.operands import named
 from tensortrail.rules.shared.sizes import MB, size
-from tensortrail.rules.storage._parts import is_named_rows, parts_saved
+from tensortrail.rules.storage._parts import may_be_all_there_is, parts_saved
 from tensortrail.rules.unchanging import unchanging
 
 _WRITES_STORAGES = "torch.save"
@@ -38,7 +38,8 @@ class SliceSavedWhole(Rule):
     In code, reports `torch.save` of a piece from `chunk`, `split`, `unbind` or `narrow`, or of rows
     of a tensor (`x[:10]`, `x[3]`), directly or in a dict, without `.clone()`.
 
-    Reported as a note: rows that have a name.
+    Reported as a note: rows that have a name or are all but the first few, and parts whose other
+    parts a loop puts into the same file.
 
     In a recorded run, reports a `torch.save` that writes a storage at least twice as large as all
     its parts in the file, if at least 1 MB is wasted.
@@ -189,7 +190,7 @@ def write_all(weight, ranks):
                 f"`{text}` is a part of a larger tensor, and `torch.save` writes all of the "
                 "storage it lies in: each file is as large as the whole",
                 confidence=Confidence.MEDIUM,
-                severity=Severity.NOTE if is_named_rows(module, part) else None,
+                severity=Severity.NOTE if may_be_all_there_is(module, save, part) else None,
                 trail=[(part, "a view of something larger")],
                 fixes=[module.fix("save a copy of the part", Safety.UNSAFE, edit)],
             )
