@@ -26,7 +26,7 @@ class ConstructorIgnoresDevice(Rule):
     `torch.empty`, `torch.zeros` and the like without a device, though it passes the device to other
     calls.
 
-    Reported as a note: the same, where the constructor does not use its `device` at all, and buffers
+    Reported as a note: the same, where the constructor does not use its `device` at all; buffers
     that are filled.
 
     Not reported: constructors that store the device or move the module at the end, parameters that
