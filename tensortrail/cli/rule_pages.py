@@ -39,7 +39,7 @@ def _by_family() -> list[str]:
 
 
 def _row(rule: type[Rule]) -> str:
-    level = rule.severity.value if rule.default else f"{rule.severity.value}, off"
+    level = rule.usual_severity().value + ("" if rule.default else ", off")
     return f"| [{rule.code}]({rule.name}.md) | {rule.name} | {level} | {rule.info().summary} |"
 
 

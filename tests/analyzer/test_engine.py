@@ -141,6 +141,31 @@ def test_notes_that_are_told_only_where_their_rule_is_selected(
     assert sorted(each.message for each in run(tmp_path, **asked).findings) == told
 
 
+class Doubtful(Noting):
+    """It is sure of a warning, and only the note that it is not sure of is silent."""
+
+    code = "ZZZ903"
+    name = "doubtful"
+    warns = False
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        yield from super().check(module)
+        name = next(iter(module.nodes(ast.Name)))
+        yield self.finding(module, name, "error", severity=Severity.ERROR)
+
+
+def test_warnings_that_are_reported_as_notes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for user in ("judging.judge", "choosing.chosen"):
+        rules = {"ZZZ903": listed_as(Doubtful)}
+        monkeypatch.setattr(f"tensortrail.analyzer.{user}.listed", lambda rules=rules: rules)
+    (tmp_path / "clean.py").write_text(CLEAN)
+    found = {(each.message, each.severity) for each in run(tmp_path).findings}
+    assert found == {("warning", Severity.NOTE), ("error", Severity.ERROR)}
+    assert Doubtful.info().severity is Severity.NOTE
+
+
 def test_per_file_ignores(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "bad.py").write_text(BAD)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tensortrail.analyzer.choosing.chosen import LARGEST, Chosen
@@ -86,9 +86,19 @@ class Judge:
             found, module.source, self._codes, unused, self._of_runs, module.kept
         )
         silent = {each.code for each in made if not (each.notes or self._wants_notes(each.code))}
-        told = [each for each in kept if each.severity is not NOTE or each.code not in silent]
+        loud = [each for each in kept if each.severity is not NOTE or each.code not in silent]
+        told = list(_as_reported(loud, made))
         digest = digest_of(data) if told else ""
         return FileResult(path, tuple(told), _needs(module), digest)
+
+
+def _as_reported(found: Iterable[Finding], rules: Iterable[Rule]) -> Iterator[Finding]:
+    """What a rule is sure of is reported all the same where its warnings are notes."""
+    by_code = {each.code: each for each in rules}
+    for each in found:
+        rule = by_code.get(each.code)
+        severity = rule.reported(each.severity) if rule is not None else each.severity
+        yield each if severity is each.severity else replace(each, severity=severity)
 
 
 def judge(path: str, data: bytes, rules: Sequence[Rule], project: Project) -> FileResult:

@@ -82,6 +82,7 @@ class ArgumentDropped(Rule):
     code = "DEV527"
     name = "argument-dropped"
     severity = Severity.WARNING
+    warns = False
     triggers = (
         ("torch", "device"),
         ("torch", "dtype"),

@@ -54,6 +54,7 @@ class AttributeLeftBehind(Rule):
     name = "attribute-left-behind"
     since = "0.2.0"
     severity = Severity.WARNING
+    warns = False
     needs_callers = True
     explains = ("DEV530",)
     triggers = tuple(("torch", "self.", name) for name in (*FACTORIES, *_READ))

@@ -57,6 +57,7 @@ class DeviceFromFirstParameter(Rule):
     name = "device-from-first-parameter"
     since = "0.2.0"
     severity = Severity.WARNING
+    warns = False
     triggers = (
         "self.device",
         ("parameters()", "next("),

@@ -156,6 +156,7 @@ class LeftOutOfTo(Rule):
     code = "DEV551"
     name = "left-out-of-to"
     severity = Severity.WARNING
+    warns = False
     explains = ("DEV530",)
     triggers = tuple(f"def {name}(" for name in sorted(MOVERS))
     bad = (

@@ -39,6 +39,7 @@ class MovedAlone(Rule):
     name = "moved-alone"
     since = "0.2.0"
     severity = Severity.WARNING
+    warns = False
     needs_callers = True
     triggers = (("torch", ".to("), ("torch", ".cuda("))
     bad = (

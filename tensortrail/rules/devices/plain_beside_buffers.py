@@ -64,6 +64,7 @@ class PlainBesideBuffers(Rule):
     code = "DEV530"
     name = "plain-beside-buffers"
     severity = Severity.WARNING
+    warns = False
     needs_callers = True
     notes = False
     confidence = Confidence.MEDIUM

@@ -63,6 +63,7 @@ class TwinWithoutDevice(Rule):
     code = "DEV534"
     name = "twin-without-device"
     severity = Severity.WARNING
+    warns = False
     needs_callers = True
     notes = False
     confidence = Confidence.MEDIUM

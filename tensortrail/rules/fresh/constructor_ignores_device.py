@@ -48,6 +48,7 @@ class ConstructorIgnoresDevice(Rule):
     code = "NEW309"
     name = "constructor-ignores-device"
     severity = Severity.WARNING
+    warns = False
     needs_callers = True
     triggers = (("__init__", "device", "register_"), ("__init__", "device", "Parameter"))
 

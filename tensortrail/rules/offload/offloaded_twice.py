@@ -36,6 +36,7 @@ class OffloadedTwice(Rule):
 
     code = "OFF123"
     name = "offloaded-twice"
+    warns = False
     triggers = (("cpu_offload", "cpu_offload_with_hook"),)
 
     bad = (

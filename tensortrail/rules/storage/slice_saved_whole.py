@@ -61,6 +61,7 @@ class SliceSavedWhole(Rule):
     name = "slice-saved-whole"
     since = "0.2.0"
     severity = Severity.WARNING
+    warns = False
     triggers = (
         "torch.save(",
         *(("save(", f"{each}(") for each in ("chunk", "split", "unbind", "narrow")),
