@@ -59,7 +59,7 @@ def test_a_checkout_cannot_put_the_cache_outside(attacked: Attacked, place: str)
     attacked.write("pyproject.toml", f"[tool.tensortrail]\ncache-dir = {place!r}\n")
     done = attacked.check(".", cache=True)
     assert done.code == 2
-    assert "outside of the project" in done.err
+    assert "outside the project" in done.err
     assert attacked.nothing_happened_outside()
 
 

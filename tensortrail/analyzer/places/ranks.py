@@ -11,9 +11,6 @@ _WIDEN = frozenset(
     "unsqueeze repeat flatten nonzero repeat_interleave expand_as view_as diag_embed".split()
 )
 """What these give has a dimension, whatever they are asked of."""
-_SIZES_AS_ARGUMENTS = frozenset(
-    f"torch.{each}" for each in ("zeros", "ones", "empty", "rand", "randn")
-)
 
 
 def rank_of_fresh(dotted: str, call: ast.Call, first: Held | None) -> int | None:
@@ -21,9 +18,6 @@ def rank_of_fresh(dotted: str, call: ast.Call, first: Held | None) -> int | None
         return 2 if dotted.endswith("_indices") else 1
     if dotted in names("fresh", "of_data"):
         return _of_data(call.args[0] if call.args else None, first)
-    if dotted in _SIZES_AS_ARGUMENTS and len(call.args) > 1:
-        starred = any(isinstance(each, ast.Starred) for each in call.args)
-        return None if starred else len(call.args)
     shape = call.args[0] if call.args else _keyword(call, "size")
     if dotted in ("torch.randint", "torch.normal"):
         shape = _keyword(call, "size") or (call.args[-1] if call.args else None)
@@ -98,8 +92,6 @@ def rank_of_part(before: int | None, indices: list[ast.expr], held: list[Held]) 
         return before
     if before is not None and before > dropped:
         return before - dropped
-    if before is None and any(isinstance(each, ast.Slice) for each in indices):
-        return None  # a slice keeps its dimension
     return MAYBE_SCALAR
 
 

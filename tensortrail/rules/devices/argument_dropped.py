@@ -49,28 +49,21 @@ class ArgumentDropped(Rule):
 
     ## What it does
     Reports a parameter such as `device`, `dtype`, `generator` or `offload_to_cpu`, or a variable
-    `device` or `target_device`, that the function never reads, if a call in it accepts an argument
-    of the same name and is not given it: a factory of torch, or a function, class or method of the
-    project, also of an object whose class is known.
-    A call of code that is not known is taken for one that accepts it if two other parameters are
-    passed on to it by their names, one of them of this sort. `x.to(device=device)` is reported
-    where the function is given a `dtype` too, and the other way round.
+    `device` or `target_device`, that the function never reads, although a call in it accepts an
+    argument of that name and does not get it:
 
-    A variable beside `x.to(dtype=dtype)` is a note. So is a call of code that is not known, unless
-    that is the `__init__` of a base and is given one of `device` and `dtype`. It is a note where
-    the parameter may be there for the sake of a common signature: in a function with a decorator,
-    in a method that a base has too or whose bases are not known, where this function is passed on
-    as a value, and where another one of the file has the same name and does not read the parameter
-    either, where callers in the project never pass the device or only hand on what they are never
-    given, for truth values and what is only read out, and for moves without a `dtype`. Where all
-    others of that name read it, this one departs from them. Nothing is reported for a `dtype` where
-    the call is given one, or its result is cast, nor for a device where the result only indexes.
+    - a factory of torch, or a function, class or method of the project;
+    - `x.to(device=device)` in a function that has a `dtype` too, and the other way round;
+    - unknown code that gets two other parameters by their names;
+    - a method that returns what its object keeps, where the same method of another class with the
+      same base reads the parameter.
 
-    A method that answers with what its object keeps is noted, where the same method of another
-    class with the same base reads the parameter.
+    All of them are notes: callers may pass the argument only because the signature has it.
+
+    Not reported: a `dtype` if the result is cast, a device if the result is only an index.
 
     ## Why is this bad?
-    The caller has said where the result is to be, and gets it somewhere else.
+    The caller names a device or type and gets a result on or of another.
 
     ## Fix safety
     The fix is unsafe: it passes the argument on, which changes what callers get.

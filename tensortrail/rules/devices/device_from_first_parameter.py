@@ -32,14 +32,14 @@ class DeviceFromFirstParameter(Rule):
     """A device is read from one tensor of a model, and the model computes on another.
 
     ## What it does
-    Flags four cases in which the device of one weight or component does not tell where the
-    computation is: `self.device` in a method that is given a `device` (a note in a class that never
-    speaks of offloading, and where callers may leave it out); inputs moved to the device of a
-    `diffusers` component that is then called, where `_execution_device` is at hand (a note in a
-    class that never speaks of offloading); `next(module.parameters()).device` in a function that
-    also asks for offloading hooks, without a test for meta; `next(self.parameters())` in a class
-    that has buffers only. Notes tensors that are made at `self.device` and meet an input, inputs
-    that are moved to the first parameter, and a loop that asks each module for its own.
+    Reports code that takes the device of one weight or component for that of the computation:
+
+    - `self.device` in a method that has a `device` parameter;
+    - inputs moved to a `diffusers` component that is then called, not to `_execution_device`;
+    - `next(module.parameters()).device` beside offloading hooks, without a test for meta;
+    - tensors made at `self.device` or moved to the first parameter, or to that of each module.
+
+    An error: `next(self.parameters())` in a class that has buffers only. All others are notes.
 
     ## Why is this bad?
     With offloading, weights are on meta or on the CPU until their hook brings them: inputs that

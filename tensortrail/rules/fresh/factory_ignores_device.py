@@ -42,8 +42,7 @@ class FactoryIgnoresDevice(Rule):
     Reports `torch.arange(n)`, `torch.zeros(n)`, `torch.tensor([...])`, `torch.LongTensor(...)` and
     the like without a device, if the result meets an argument or a weight in an operation: in a
     method of a module, or in a function that reads the device of that tensor elsewhere. Also
-    reports functions that take the keyword arguments of an operation and overwrite or drop its
-    `device`.
+    functions that take the keyword arguments of an operation and overwrite or drop its `device`.
 
     Reported as a note: a tensor that is passed to a module; one that a function with a `device`
     parameter returns without moving it; one with the whole shape of another tensor, but not its

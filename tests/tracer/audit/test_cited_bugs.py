@@ -106,7 +106,7 @@ generate()
     line = "            self.model.get_parameter(name).data.copy_(value)\n"
     marked = ENGINE.replace(line, f"{line.rstrip()}  {MARK}\n", 1)
     finding = watched(tmp_path, marked + source, "SHD419").only
-    assert "the values written at program.py:29 are gone" in finding.message
+    assert "the values written at program.py:29 are lost" in finding.message
     assert "those of model.safetensors" in finding.message
 
 
