@@ -49,8 +49,7 @@ class DeviceFromFirstParameter(Rule):
     Unsafe, and only where the function is given a device.
 
     ## References
-    - huggingface/diffusers, pipelines that moved inputs to `self.device`
-    - vllm-project/compressed-tensors pull request 120
+    - huggingface/diffusers, inputs moved to `self.device`; vllm-project/compressed-tensors #120
     """
 
     code = "DEV505"
