@@ -70,6 +70,7 @@ class LeftOutOfOneCall(Rule):
     code = "DEV541"
     name = "left-out-of-one-call"
     severity = Severity.WARNING
+    warns = False
     needs_callers = True
     notes = False
     confidence = Confidence.MEDIUM

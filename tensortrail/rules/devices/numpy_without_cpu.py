@@ -325,7 +325,7 @@ def write(weight: torch.Tensor, device):
         if place is not None:
             shown = one_line(module, tensor)
             message = f"`{shown}` is on `{place.subject}`, and numpy reads the CPU only"
-            yield self._found(module, node, tensor, Severity.WARNING, message)
+            yield self._found(module, node, tensor, Severity.NOTE, message)
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         for events in errors(timeline, _REFUSED):
