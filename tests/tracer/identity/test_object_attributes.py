@@ -54,3 +54,20 @@ MADE: dict[str, tuple[Callable[[], Any], list[str]]] = {
 def test_what_an_object_keeps(name: str) -> None:
     make, names = MADE[name]
     assert [each for each, _ in attributes_of(make())] == names
+
+
+class Proxy:
+    """As those that make their object when they are first asked."""
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        raise AssertionError("the program's code ran")
+
+
+def test_a_proxy_below_what_is_saved_is_not_asked() -> None:
+    torch = pytest.importorskip("torch")
+    from tensortrail.tracer.hooks.torch.save_and_load import tensors_below
+
+    held = Pair(Proxy(), {"row": torch.ones(2)})  # type: ignore[arg-type]
+    assert [key for key, _ in tensors_below(held, in_objects=True)] == ["y.row"]
+    assert not [*tensors_below(held)]

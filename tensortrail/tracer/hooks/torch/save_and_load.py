@@ -207,21 +207,22 @@ def tensors_below(data: Any, *, in_objects: bool = False) -> Iterator[tuple[str,
 
 
 def _below(data: Any, key: str, depth: int, seen: set[int] | None) -> Iterator[tuple[str, Any]]:
-    if isinstance(data, torch.Tensor):
+    kind = type(data)  # `isinstance` asks an object for its class: a proxy would make its object
+    if issubclass(kind, torch.Tensor):
         yield key, data
     elif depth > DEEPEST:
         return
-    elif isinstance(data, Module):
+    elif issubclass(kind, Module):
         yield from owned(data, key)
     else:
-        for name, value in _held(data, seen):
+        for name, value in _held(data, kind, seen):
             yield from _below(value, f"{key}.{name}" if key else name, depth + 1, seen)
 
 
-def _held(data: Any, seen: set[int] | None) -> Iterator[tuple[str, Any]]:
-    if isinstance(data, dict):
+def _held(data: Any, kind: type, seen: set[int] | None) -> Iterator[tuple[str, Any]]:
+    if issubclass(kind, dict):
         yield from ((str(name), value) for name, value in list(dict.items(data)))
-    elif type(data) in (list, tuple):
+    elif kind in (list, tuple):
         yield from ((str(place), value) for place, value in enumerate(data))
     elif seen is not None and id(data) not in seen and len(seen) < MOST_OBJECTS:
         seen.add(id(data))
