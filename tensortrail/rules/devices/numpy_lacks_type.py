@@ -5,9 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Rule, Timeline
-from tensortrail.rules.shared.failures import errors, weight
-from tensortrail.rules.shared.mends import called_before, edited
-from tensortrail.rules.shared.operands import called, operands
+from tensortrail.rules.shared.refused_by_numpy import refused_by_numpy
 
 REFUSED = re.compile(r"Got unsupported ScalarType (\w+)")
 _TEXT = "convert it first: `.float().numpy()`"
@@ -52,22 +50,8 @@ class NumpyLacksType(Rule):
     severity = Severity.ERROR
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
-        for events in errors(timeline, REFUSED):
-            event = events[0]
-            refused = REFUSED.search(str(event.facts.get("message", "")))
-            severity, confidence = weight(timeline, events)
-            given = operands(timeline, event)
-            of = called(timeline, given[0]) if given else "the tensor"
-            kind = refused[1].lower() if refused else ""
-            yield self.finding_in_run(
-                timeline,
-                event,
-                f"NumPy has no {kind}, the type of {of}",
-                severity=severity,
-                confidence=confidence,
-                fixes=[
-                    edited(
-                        timeline, _TEXT, called_before(timeline, event.site, "numpy", ".float()")
-                    )
-                ],
-            )
+        yield from refused_by_numpy(self, timeline, REFUSED, _said, ".float()", _TEXT)
+
+
+def _said(of: str, refused: re.Match[str]) -> str:
+    return f"NumPy has no {refused[1].lower()}, the type of {of}"

@@ -5,9 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Rule, Timeline
-from tensortrail.rules.shared.failures import errors, weight
-from tensortrail.rules.shared.mends import called_before, edited
-from tensortrail.rules.shared.operands import called, operands
+from tensortrail.rules.shared.refused_by_numpy import refused_by_numpy
 
 REFUSED = re.compile(r"Can't call numpy\(\) on Tensor that requires grad")
 _TEXT = "detach it first: `.detach().numpy()`"
@@ -51,20 +49,8 @@ class NumpyOfGraph(Rule):
     severity = Severity.ERROR
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
-        for events in errors(timeline, REFUSED):
-            event = events[0]
-            severity, confidence = weight(timeline, events)
-            given = operands(timeline, event)
-            of = called(timeline, given[0]) if given else "the tensor"
-            yield self.finding_in_run(
-                timeline,
-                event,
-                f"NumPy is given {of}, which has a graph: it keeps none",
-                severity=severity,
-                confidence=confidence,
-                fixes=[
-                    edited(
-                        timeline, _TEXT, called_before(timeline, event.site, "numpy", ".detach()")
-                    )
-                ],
-            )
+        yield from refused_by_numpy(self, timeline, REFUSED, _said, ".detach()", _TEXT)
+
+
+def _said(of: str, refused: re.Match[str]) -> str:
+    return f"NumPy is given {of}, which has a graph: it keeps none"

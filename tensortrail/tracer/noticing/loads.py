@@ -67,11 +67,6 @@ class Loads:
         self._number = 0
         self._remove: Any = None
 
-    @property
-    def knows_any(self) -> bool:
-        """Whether something is kept of a storage that may end."""
-        return bool(self.files or self.untrained)
-
     # --- who got values ------------------------------------------------------------------
     def gave(self, entry: Entry, file: str) -> None:
         """A reader made it."""
