@@ -18,6 +18,8 @@ FORMATS = (
 
 SEVERITIES = ("note", "warning", "error")
 """The mildest first."""
+NOTES = ("short", "full", "hidden")
+"""How much of a finding that is a note is shown."""
 
 
 class ConfigError(Exception):
@@ -39,7 +41,8 @@ class Config(NamedTuple):
     baseline: str = ""
     cache_dir: str = ".tensortrail_cache"
     output_format: str = "text"
-    fail_on: str = "note"
+    fail_on: str = "warning"
+    notes: str = "short"
     jobs: int = 0
     siblings: bool = True
     unsafe_fixes: bool = False
@@ -53,7 +56,7 @@ class Config(NamedTuple):
 
 
 _INTERNAL = ("file",)
-_CHOICES = {"output-format": FORMATS, "fail-on": SEVERITIES}
+_CHOICES = {"output-format": FORMATS, "fail-on": SEVERITIES, "notes": NOTES}
 
 
 def load(path: str | None, start: str) -> Config:

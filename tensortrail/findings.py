@@ -203,3 +203,7 @@ class Report:
     """Findings that the baseline holds, which are not among these."""
     notes: tuple[str, ...] = ()
     """What else is worth knowing of the run, each one line."""
+    short_notes: bool = False
+    """People read of the notes among the findings only what they say and where."""
+    hidden: int = 0
+    """Notes that were asked to be left out, which are not among these."""

@@ -134,7 +134,8 @@ def _report(
     stream = sys.stdout
     to_file = options.output_file is not None
     color = not to_file and wants_color(options.color, stream)
-    nothing = not (findings or fixed or result.problems or options.statistics)
+    found, findings = findings, _to_show(findings, config)
+    nothing = not (found or fixed or result.problems or options.statistics)
     if nothing and config.output_format == "text":
         known = f" {len(result.known)} more in the baseline." if result.known else ""
         _emit(options, f"No findings: {counted(len(result.files), 'file')} checked.{known}")
@@ -154,11 +155,19 @@ def _report(
         problems=result.problems,
         root=os.path.abspath(request.root),
         version=__version__,
+        short_notes=config.notes == "short",
+        hidden=len(found) - len(findings),
     )
     if format in ("json", "gitlab", "junit", "rdjson"):  # no place there for anything else
         for problem in result.problems:
             say(problem)
     _emit(options, render(format, report, color=color, width=_width()))
+
+
+def _to_show(findings: tuple[Finding, ...], config: Config) -> tuple[Finding, ...]:
+    if config.notes != "hidden":
+        return findings
+    return tuple(each for each in findings if each.severity.value != "note")
 
 
 def _infos(findings: Iterable[Finding]) -> dict[str, RuleInfo]:

@@ -65,6 +65,7 @@ def configuration(options: Namespace, first_path: str) -> Config:
         "exclude": config.exclude + listed(options.exclude) if options.exclude else None,
         "output_format": options.output_format,
         "fail_on": options.fail_on,
+        "notes": options.notes,
         "cache_dir": options.cache_dir,
         "jobs": options.jobs,
         "unsafe_fixes": options.unsafe_fixes,

@@ -14,6 +14,8 @@ def closing(report: Report) -> str:
     text = _found(report) if report.findings else _nothing_found(report)
     if report.known:
         text += f" {report.known} more in the baseline."
+    if report.hidden:
+        text += f" {_count(report.hidden, 'note')} hidden."
     if report.problems:
         text += f" {_count(len(report.problems), 'problem')} above."
     return text
@@ -46,9 +48,10 @@ def place_of(site: Site, column: bool = True) -> str:
 
 def _nothing_found(report: Report) -> str:
     fixed = f" {_count(report.fixed, 'finding')} fixed." if report.fixed else ""
+    what = "No errors or warnings" if report.hidden else "No findings"
     if not report.files_checked:
-        return f"No findings.{fixed}"
-    return f"No findings: {_count(report.files_checked, 'file')} checked.{fixed}"
+        return f"{what}.{fixed}"
+    return f"{what}: {_count(report.files_checked, 'file')} checked.{fixed}"
 
 
 def _found(report: Report) -> str:

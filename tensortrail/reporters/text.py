@@ -9,6 +9,7 @@ from tensortrail.findings import Confidence, Finding, Fix, Report, Safety, Setti
 from tensortrail.inert import headline, inert
 from tensortrail.reporters.excerpt import excerpt
 from tensortrail.reporters.repeated import lines_of, told_once
+from tensortrail.reporters.short_notes import short_notes
 from tensortrail.reporters.summary import closing, place_of
 
 Paint = Callable[[str, str], str]
@@ -26,15 +27,27 @@ _DIFF = {"+": "green", "-": "red", "@": "dim"}
 
 def render(report: Report, *, color: bool = False, width: int = 100) -> str:
     paint = _painter() if color else _plain
+    in_full, in_short = _by_detail(report)
     blocks = [
         "\n".join((*_finding(finding, paint, width), *_repeated(others, paint)))
-        for finding, others in told_once(report.findings)
+        for finding, others in told_once(in_full)
     ]
+    blocks += ["\n".join(short_notes(in_short, paint))] if in_short else []
     problems = [f"{paint('bold yellow', 'problem')}: {inert(each)}" for each in report.problems]
     blocks += ["\n".join(problems)] if problems else []
     blocks += ["\n".join(map(inert, report.notes))] if report.notes else []
     style = "bold" if report.findings or problems else "bold green"
     return "\n\n".join([*blocks, paint(style, closing(report))])
+
+
+def _by_detail(report: Report) -> tuple[list[Finding], list[Finding]]:
+    """What is shown in full, and the notes that are shown in short."""
+    full: list[Finding] = []
+    short: list[Finding] = []
+    for each in report.findings:
+        is_short = report.short_notes and each.severity is Severity.NOTE
+        (short if is_short else full).append(each)
+    return full, short
 
 
 @dataclass(frozen=True)

@@ -53,13 +53,54 @@ def test_the_cost_of_each_rule(project: Path, capsys: pytest.CaptureFixture[str]
     assert "error[DEV501]" in out
 
 
+NOTED = "import torch\n\ndef f(p):\n    return torch.load(p)\n"
+
+
 @pytest.mark.parametrize(("mildest", "code"), [("note", 1), ("warning", 0), ("error", 0)])
 def test_what_fails(
     project: Path, capsys: pytest.CaptureFixture[str], mildest: str, code: int
 ) -> None:
-    (project / "notes.py").write_text("import torch\n\ndef f(p):\n    return torch.load(p)\n")
+    (project / "notes.py").write_text(NOTED)
     assert run(capsys, "notes.py", "--fail-on", mildest)[0] == code
     assert run(capsys, "--fail-on", mildest)[0] == 1, "an error always counts"
+
+
+def test_notes_are_short_and_fail_nothing(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "notes.py").write_text(NOTED)
+    (project / "a_note.py").write_text(NOTED)
+    code, out, _ = run(capsys, "notes.py", "a_note.py")
+    heading, said, *places = out.splitlines()
+    assert code == 0
+    assert heading.startswith("Notes in short")
+    assert "--notes full" in heading
+    assert said.startswith("note[DEV506] load-without-map-location: ")
+    assert places[:2] == ["  --> a_note.py:4:12", "  --> notes.py:4:12"]
+    assert run(capsys)[1].startswith("error[DEV501]"), "notes come last"
+
+
+def test_notes_in_full(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "notes.py").write_text(NOTED)
+    _, out, _ = run(capsys, "notes.py", "--notes", "full")
+    assert "4 |     return torch.load(p)" in out
+    assert "fix: " in out
+
+
+@pytest.mark.parametrize("format", ["text", "json", "github"])
+def test_hidden_notes(project: Path, capsys: pytest.CaptureFixture[str], format: str) -> None:
+    (project / "notes.py").write_text(NOTED)
+    _, out, _ = run(capsys, "--notes", "hidden", "--format", format)
+    assert "DEV501" in out
+    assert "DEV506" not in out
+
+
+def test_hidden_notes_are_counted(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "notes.py").write_text(NOTED)
+    (project / "pyproject.toml").write_text('[tool.tensortrail]\nnotes = "hidden"\n')
+    said = "No errors or warnings: 1 file checked. 1 note hidden.\n"
+    assert run(capsys, "notes.py")[:2] == (0, said)
+    assert run(capsys, "notes.py", "--fail-on", "note")[:2] == (1, said)
 
 
 def test_exit_zero(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -249,7 +290,7 @@ def test_paths_before_and_behind_an_option(
     monkeypatch.chdir(tmp_path)
     for name in ("one.py", "two.py"):
         (tmp_path / name).write_text("import torch\nx = torch.load('weights.pt')\n")
-    assert main(["check", "one.py", "--isolated", "--select", "DEV506", "two.py"]) == 1
+    assert main(["check", "one.py", "--isolated", "--fail-on", "note", "two.py"]) == 1
     out = capsys.readouterr().out
     assert "one.py:2" in out
     assert "two.py:2" in out

@@ -44,6 +44,13 @@ def test_everything_a_finding_can_say() -> None:
     assert render("text", report(full_finding())) == FULL
 
 
+def test_many_places_of_one_short_note() -> None:
+    notes = [replace(finding(), severity=Severity.NOTE, site=site(line=n)) for n in range(1, 9)]
+    shown = render("text", replace(report(*notes), short_notes=True)).splitlines()
+    assert [each for each in shown if "-->" in each] == [f"  --> a.py:{n}:5" for n in range(1, 6)]
+    assert shown[7] == "      and 3 more"
+
+
 def test_success_is_one_line() -> None:
     assert render("text", report()) == "No findings: 7 files checked."
 

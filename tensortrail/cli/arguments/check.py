@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from tensortrail.config import FORMATS, SEVERITIES
+from tensortrail.config import FORMATS, NOTES, SEVERITIES
 
 
 def add_check(check: argparse.ArgumentParser) -> None:
@@ -38,8 +38,10 @@ def add_check(check: argparse.ArgumentParser) -> None:
         "--no-siblings", action="store_true", help="do not list other code with the same pattern"
     )
     output("--exit-zero", action="store_true", help="exit with 0 even if something is found")
-    severe = "exit with 1 only for findings of this severity or worse; note is the default"
+    severe = "exit with 1 only for findings of this severity or worse; warning is the default"
     output("--fail-on", choices=SEVERITIES, help=severe)
+    detail = "in the text format notes are short, full shows them as warnings; hidden: in no format"
+    output("--notes", choices=NOTES, help=detail)
     files = check.add_argument_group("files").add_argument
     files(
         "--files-from", metavar="FILE", help="also check the paths listed in this file, one a line"
