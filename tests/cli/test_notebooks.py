@@ -110,8 +110,8 @@ def test_a_broken_cell_costs_the_others_nothing(
 
 def test_a_broken_cell_alone_is_a_note(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "nb.ipynb").write_bytes(notebook(IMPORTS, "key = <your key>"))
-    assert run(capsys)[0] == 1
-    assert run(capsys, "--fail-on", "warning")[0] == 0
+    assert run(capsys)[0] == 0
+    assert run(capsys, "--fail-on", "note")[0] == 1
 
 
 def test_a_title_may_stand_before_the_magic(
