@@ -23,16 +23,16 @@ class _Trip(NamedTuple):
 
 
 class BackToAnotherDevice(Rule):
-    """A tensor is taken to the CPU, and comes back to the current GPU instead of where it was.
+    """A tensor is moved to the CPU, and its result to the current GPU instead of back.
 
     ## What it does
-    Flags `.cuda()`, `.to("cuda")` and `device="cuda"` on what was made of `x.cpu()` or
+    Reports, as a note, `.cuda()` and `.to("cuda")` on a value computed from `x.cpu()` or
     `x.to("cpu")`, where `x` is an argument of the function or an attribute of the object.
 
     ## Why is this bad?
-    `x` may have been on another GPU, on another kind of accelerator, or on the CPU. What comes
-    back is on the current GPU, and meets the other tensors of the caller where they are not. On a
-    machine without a GPU it raises.
+    `x` may have been on a second GPU, on another kind of accelerator, or on the CPU. The result is
+    then on another device than `x` and the caller's other tensors, and the next operation that
+    combines them raises. On a machine without a GPU, the move itself raises.
 
     ## Fix safety
     Unsafe: the result is on another device than before.

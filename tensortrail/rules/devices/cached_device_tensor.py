@@ -14,16 +14,19 @@ _CACHES = ("functools.lru_cache", "functools.cache", "lru_cache", "cache")
 
 
 class CachedDeviceTensor(Rule):
-    """A cache keeps a tensor of one device and answers with it for all devices.
+    """A cache returns a tensor on one device for every device.
 
     ## What it does
-    Flags `functools.lru_cache` and `cache` on a function that makes a tensor and is given no
-    device; and a dictionary whose key does not hold the device that the tensor stored under it
-    was made on.
+    Reports
+
+    - `functools.lru_cache` or `cache` on a function that makes a tensor on the current GPU and has
+      no argument that names a device;
+    - a dictionary that stores a tensor made on a device under a key without that device, and is
+      looked up before.
 
     ## Why is this bad?
-    The first call decides the device. A model on another GPU, or the same model after a move, is
-    given the old tensor: operations mix devices, or kernels read memory of another GPU.
+    The first call decides the device. A model on another GPU, or the same model after a move, gets
+    the old tensor: the next operation raises, or a kernel reads memory of another GPU.
 
     ## Fix safety
     No fix is offered: every place that reads the cache has to use the same key.

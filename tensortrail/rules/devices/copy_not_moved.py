@@ -12,22 +12,23 @@ from tensortrail.rules.shared.sentences import one_line
 
 
 class CopyNotMoved(Rule):
-    """A copy of a model stays where it was made, and meets the parameters of the moved model.
+    """A copy of a model is not moved with the model, and the parameters of both are combined.
 
     ## What it does
-    Follows two models whose parameters are taken together, as a moving average or a target network
-    does: `for p, q in zip(average.parameters(), model.parameters())` in the same function, or in
-    one of the file that is given both. Reports the one that is never moved, if the other one is,
-    and if it is a copy that was made before the move, or was made by the same class. So is an
-    object whose class, also of another file of the project, copies the parameters when it is made,
-    and is used after the model moved.
+    Looks at two models whose parameters are combined, as for a moving average or a target network:
+    `for p, q in zip(average.parameters(), model.parameters())`, in the same function or in one of
+    the same file. Reports the one that is never moved, if the other one is, and if it
 
-    Nothing is reported if the copy is passed on to code that may move it, if the parameters
-    are moved where they meet, and in modules, whose `to` moves both.
+    - was copied before the move;
+    - was made by the same class as the other one; or
+    - is an object of a project class that copies the parameters when it is created.
+
+    Not reported: a copy that is passed to code that may move it; parameters that are moved where
+    they are combined; copies in modules, whose `to` moves both.
 
     ## Why is this bad?
-    `model.to(device)` moves the parameters of `model` alone. The first update stops on a GPU with
-    "Expected all tensors to be on the same device"; on the CPU all goes well.
+    The first update on a GPU raises "Expected all tensors to be on the same device":
+    `model.to(device)` moves the parameters of `model` only. On the CPU everything works.
 
     ## Fix safety
     No fix is offered: either the copy is made after the move, or it is moved as well.

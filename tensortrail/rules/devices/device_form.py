@@ -35,19 +35,21 @@ _NOT_ZERO = "a device without a number is the current one, which need not be num
 
 
 class DeviceForm(Rule):
-    """One device in two forms: with its number and without, as a string, as an int.
+    """A device is used in the wrong form: without its number, as a string, or as an int.
 
     ## What it does
-    Flags `t.device == torch.device("cuda")` and a comparison with `torch.device(x)`, where `x` may
-    have no number; `.type` or `.index` of a value that may be a string; `.index` of a
-    `torch.device` made of what a caller gave, used as if it were a number; `device.index or 0`,
-    or `index or 0` of an argument that may be None; `device.index or -1`;
-    the context manager `torch.cuda.device(0)` or the number of `torch.cuda.current_device()`
-    where a device is needed.
+    Reports
+
+    - `t.device == torch.device("cuda")`, and a comparison with a bare number;
+    - as a note, a comparison with `torch.device(x)` if `x` may have no number;
+    - as a note, `.type` or `.index` of a value that may be a string;
+    - `.index` used as a number, if a caller gives the device; `.index or -1`; as a note, `.index or
+      0`;
+    - `torch.cuda.device(0)`, a context manager, or a number without its backend as a device.
 
     ## Why is this bad?
-    The device of a tensor always has a number, so it never equals `torch.device("cuda")`.
-    `torch.device("cuda").index` is None. A string has no `.type`.
+    A comparison is always False: the device of a tensor has a number, and `torch.device("cuda")`
+    has none, so its `index` is None. A string has no `.type`: an AttributeError.
 
     ## Fix safety
     Unsafe: comparing types takes all GPUs for the same.

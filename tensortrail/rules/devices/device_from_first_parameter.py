@@ -29,24 +29,24 @@ from tensortrail.rules.view import FunctionNode
 
 
 class DeviceFromFirstParameter(Rule):
-    """A device is read from one tensor of a model, and the model computes on another.
+    """The device of one weight or component is used, although the model computes on another one.
 
     ## What it does
-    Reports code that takes the device of one weight or component for that of the computation:
+    Reports, as a note:
 
     - `self.device` in a method that has a `device` parameter;
-    - inputs moved to a `diffusers` component that is then called, not to `_execution_device`;
-    - `next(module.parameters()).device` beside offloading hooks, without a test for meta;
-    - tensors made at `self.device` or moved to the first parameter, or to that of each module.
+    - inputs of a diffusers component moved to its device, not to `_execution_device`;
+    - `next(module.parameters()).device` in code about offloading hooks, if nothing tests for meta;
+    - a tensor made on `self.device` that is combined with an input.
 
-    An error: `next(self.parameters())` in a class that has buffers only. All others are notes.
+    An error, not a note: `next(self.parameters())` in a class that has buffers only.
 
     ## Why is this bad?
-    With offloading, weights are on meta or on the CPU until their hook brings them: inputs that
-    follow a weight go there too. A class of buffers has no first parameter: `next` raises.
+    The operation raises: with offloading, a weight is on meta or on the CPU until its hook loads
+    it, and an input moved to it goes there too. A class without parameters raises StopIteration.
 
     ## Fix safety
-    Unsafe, and only where the function is given a device.
+    Unsafe: it uses the `device` parameter, and is only offered if there is one.
 
     ## References
     - huggingface/diffusers, inputs moved to `self.device`; vllm-project/compressed-tensors #120
