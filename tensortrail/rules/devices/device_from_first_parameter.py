@@ -32,14 +32,14 @@ class DeviceFromFirstParameter(Rule):
     """The device of one weight or component is used, although the model computes on another one.
 
     ## What it does
-    Reports, as a note:
+    Reports, as a note except for the last:
 
     - `self.device` in a method that has a `device` parameter;
     - inputs of a diffusers component moved to its device, not to `_execution_device`;
-    - `next(module.parameters()).device` in code about offloading hooks, if nothing tests for meta;
-    - a tensor made on `self.device` that is combined with an input.
-
-    An error, not a note: `next(self.parameters())` in a class that has buffers only.
+    - a tensor made on `self.device` that is combined with an input;
+    - `next(module.parameters()).device` for an input of `module`, for each of several modules, or
+      in code about offloading hooks, if nothing tests for meta;
+    - as an error, `next(self.parameters())` in a class that has buffers only.
 
     ## Why is this bad?
     The operation raises: with offloading, a weight is on meta or on the CPU until its hook loads

@@ -49,8 +49,8 @@ class DeviceLeftOutOnce(Rule):
     functions without a device at hand.
 
     ## Why is this bad?
-    The result is on the default device and meets tensors on another one. The calls around it show
-    that the device matters here.
+    The result is on the default device, and an operation that combines it with tensors on another
+    one raises. The calls around it show that the device matters here.
 
     ## Fix safety
     No fix is offered: which device is meant can differ from call to call.

@@ -32,28 +32,31 @@ _OF_A_DEFAULT = 2
 
 
 class DeviceNotPassedOn(Rule):
-    """A function has a device at hand, and makes a tensor without it.
+    """A function has a device at hand and makes a tensor without it.
 
     ## What it does
-    Notes calls that accept `device` and are not given it, in a function that has a device for the
-    purpose: a parameter or variable `device`, `self.device`, or that of a tensor whose shape or
-    dtype the call takes. The call is a factory of torch, or a function or class of the project
-    (for the shape or dtype of a tensor: if other calls of it are given a device).
-    Also notes a device that is accepted or determined, and never read; and calls of functions of
-    the project that accept `dtype`, `generator`, `map_location`, `offload_to_cpu` and the like, in
-    a function with a parameter of the same name that it does not pass on to them; factories that
-    are given the device of such a function, and not its `dtype` or `generator`, too. So is
-    `x.to(device)` in a function with a `dtype` where another move takes both, a `dtype`,
-    `generator` or option about offloading that is accepted and never read, and a call of a method
-    that is known by its name only, if all methods of that name in the package accept the device
-    and other calls pass it.
+    Reports, in a function that has a device at hand:
 
-    Nothing is reported for a result that is moved, indexed with, read out or copied, for one
-    without a dimension, and while an object is set up without a device.
+    - a factory of torch, or a function or class of the project, that accepts `device` and is not
+      given one. The device at hand is a parameter or variable `device`, `self.device`, or that of a
+      tensor whose shape or dtype the call takes.
+
+    Reports, for a parameter such as `dtype`, `generator`, `map_location`, `device_map` or
+    `offload_to_cpu`:
+
+    - a function that never reads it, or never reads its `device`;
+    - a call of a project function that accepts it and is not given it;
+    - a factory that is given the `device` of the function, but not its `dtype` or `generator`;
+    - `x.to(device)`, if another move in the function takes the `dtype` too.
+
+    Also reports a command-line option about devices that the program never reads.
+
+    Not reported: a result that is moved, copied, read out or used as an index; a result without a
+    dimension; and an object that is being set up.
 
     ## Why is this bad?
-    What is made lies on the default device. In a function that works on another one it meets
-    tensors of that.
+    The result is on the default device. If the function works on another one, the next operation
+    that combines the two raises.
 
     ## Fix safety
     No fix is offered: which device is meant can differ from call to call.

@@ -25,23 +25,25 @@ _OTHERS = frozenset({"tensorflow", "jax", "paddle", "mxnet", "cupy"})
 
 
 class DeviceTakenForText(Rule):
-    r"""A torch.device is used as its name, or as the name of its type.
+    """A `torch.device` is used as a string, or as the name of a device type.
 
     ## What it does
-    Flags `"cpu" in t.device` and methods of a text, such as `t.device.startswith("cuda")`;
-    `torch.autocast(model.device)` and `torch.autocast(str(x.device))`, which takes the type of a
-    device; `str(t.device) == "cuda"`;
-    and a type that is compared with what no type is: `t.device.type == "cuda:0"`, `"gpu"`.
-    A device is known by what it is a device of: a tensor, a parameter, `torch.device(...)`.
-    Arguments and settings may be texts, and are not flagged.
+    Reports
+
+    - `"cpu" in t.device`, and string methods such as `t.device.startswith("cuda")`;
+    - `torch.autocast(model.device)` and `torch.autocast(str(x.device))`, which takes a device type;
+    - `str(t.device) == "cuda"`: this string has a number, as in `cuda:0`;
+    - a device type compared with something else: `t.device.type == "cuda:0"`, or `"gpu"`.
+
+    Not reported: arguments and settings, which may be strings. A value is known as a device if it
+    is the device of a tensor or parameter, or the result of `torch.device(...)`.
 
     ## Why is this bad?
-    A torch.device is no text: `in` raises a TypeError, its methods an AttributeError, and autocast
-    a ValueError. The text of the device of a tensor has a number, `cuda:0`, which is equal to no
-    `"cuda"`: the branch is never taken.
+    `in` raises a TypeError, a string method an AttributeError, and autocast a ValueError. A
+    comparison raises nothing, and the branch is never taken.
 
     ## Fix safety
-    Unsafe: a branch runs that never did.
+    Unsafe: a branch that never ran now runs.
 
     ## References
     - mosaicml/llm-foundry pull request 302

@@ -14,16 +14,17 @@ _PACKS = ("pack_padded_sequence",)
 
 
 class LengthsOnDevice(Rule):
-    """Sequences are packed with lengths that lie on a GPU as soon as the sequences do.
+    """Sequences are packed with lengths that are on a GPU whenever the sequences are.
 
     ## What it does
-    Flags `pack_padded_sequence(x, lengths)` where `lengths` was computed from the tensor that is
-    packed, or from another one that lies where it does, and nothing brings it to the CPU. Lengths
-    that are an argument of their own are left alone: callers may pass them from the CPU.
+    Reports `pack_padded_sequence(x, lengths)` if `lengths` was computed from `x`, or from a tensor
+    on the same device, and nothing brings it to the CPU.
+
+    Not reported: lengths that are an argument of their own, which callers may pass on the CPU.
 
     ## Why is this bad?
-    torch wants the lengths on the CPU, wherever the sequences are. With everything on the CPU it
-    works, and on a GPU it raises "'lengths' argument should be a 1D CPU int64 tensor".
+    On a GPU, torch raises "'lengths' argument should be a 1D CPU int64 tensor": it needs the
+    lengths on the CPU, wherever the sequences are. If everything is on the CPU, it works.
 
     ## Fix safety
     Unsafe: the copy to the CPU waits for the GPU.

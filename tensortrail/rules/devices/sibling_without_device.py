@@ -43,26 +43,27 @@ class Sibling(NamedTuple):
 
 
 class SiblingWithoutDevice(Rule):
-    """All that goes one way in a function is put on a device, and one tensor is not.
+    """All tensors that are used in one way are put on a device, except one.
 
     ## What it does
     Reports a factory of torch without `device`, in a function whose other factories are all given
-    one, if the tensor goes where a tensor goes that is given a device or moved to one: into the
-    same call, list, tuple or mapping, into another call of the same function as the same
-    argument, or under the same name in the other branch of a condition; if two or more others
-    are kept as attributes or entries of the same object beside it; or if the function returns it,
-    and two others or more are made on a device that the function is given. It is a note where
-    another function than one of torch takes both, and where both are attributes.
+    one, if the tensor and one that is made on or moved to a device
 
-    Nothing is reported for an index, under a name that says `cpu` or `host`,
-    for a result that is moved, copied or read out later, where a
-    condition about devices or types leads to it, for memory that is pinned, in what prepares data
-    or exports, and for a tensor without a dimension unless the others are numbers in the same
-    literal or arguments of the same function.
+    - go into the same call, list, tuple or mapping;
+    - are the same argument of two calls of one function;
+    - have the same name in two branches of a condition;
+    - are attributes or entries of one object, with at least one more tensor on a device; or
+    - the function returns the tensor, and two others are made on a device that it was given.
+
+    Reported as a note: a call of a function that is not torch's, and attributes.
+
+    Not reported: an index, a name that contains `cpu` or `host`, pinned memory, and a result that
+    is moved, copied or read out later; code under a condition about devices or types, and code that
+    prepares data or exports. A tensor without a dimension counts only beside other numbers.
 
     ## Why is this bad?
-    What goes one way is used in one way. This tensor lies on the default device, usually the CPU,
-    and its siblings are where the caller wants them.
+    This tensor is on the default device, usually the CPU, and the others are on the device that the
+    caller chose. An operation that combines them raises.
 
     ## Fix safety
     No fix is offered: several devices may be at hand.
