@@ -226,11 +226,10 @@ class Exact(Inputs):
                     yield self.finding(
                         module,
                         kept,
-                        f"`{name}` is never read in this method, and the one in line "
-                        f"{sibling.lineno}, of a class with the same base, brings there what it "
-                        "gives back",
+                        f"`{name}` is never read in this method; the one in line {sibling.lineno}, "
+                        "of a class with the same base, uses it for its result",
                         severity=Severity.NOTE,
-                        trail=[(sibling, f"reads `{name}`"), (kept, "given back as it was kept")],
+                        trail=[(sibling, f"reads `{name}`"), (kept, "returned as it was stored")],
                     )
                 for call, others in _passing_on(module, function, name):
                     given = ", ".join(f"`{each}`" for each in others)

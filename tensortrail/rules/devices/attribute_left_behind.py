@@ -318,8 +318,8 @@ class Tabled(nn.Module):
             module,
             module.statement_of(carried.made),
             f"`{shown}` is made on the default device, where `.to()` does not reach it, and line "
-            f"{line} hands it to `{module.text(carried.call.func)}`, which is where the module is",
-            trail=((carried.call, "handed to a layer of the module"),),
+            f"{line} passes it to `{module.text(carried.call.func)}`, which `.to()` moves",
+            trail=((carried.call, "passed to a layer of the module"),),
         )
 
     def _reported(self, module: Module, at: ast.AST, found: Sequence[_Left]) -> Finding:
@@ -330,10 +330,10 @@ class Tabled(nn.Module):
         return self.finding(
             module,
             at,
-            f"{names} {are} that `.to()` does not move, and line {line} takes {it} together with a "
+            f"{names} {are} that `.to()` does not move, and line {line} combines {it} with a "
             f"tensor {there}",
             trail=(
-                (at, "kept as a plain attribute, where it was made"),
+                (at, "kept as a plain attribute"),
                 (meets, f"meets a tensor {there}"),
             ),
             severity=Severity.NOTE if need_not_move(module, at) else None,

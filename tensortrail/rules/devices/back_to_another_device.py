@@ -116,9 +116,12 @@ def loaded(model, x, device):
         return self.finding(
             module,
             call,
-            f"`{shown}` was taken to the CPU, and what is made of it goes to the current GPU: "
-            f"`{shown}` may have been on another device",
-            trail=[(trip.away, f"`{shown}` is taken to the CPU"), (call, "it comes back here")],
+            f"`{shown}` was moved to the CPU, and its result goes to the current GPU: `{shown}` "
+            "may have been on another device",
+            trail=[
+                (trip.away, f"`{shown}` is moved to the CPU"),
+                (call, "the result goes to the GPU"),
+            ],
             fixes=[_back(module, function, call, trip)],
         )
 
@@ -209,4 +212,4 @@ def _back(module: Module, function: FunctionNode, call: ast.Call, trip: _Trip) -
         return None
     owner = module.text(func.value)
     edit = module.replace(call, f"{owner}.to({module.text(trip.source)}.device)")
-    return module.fix("bring it back to where it was", Safety.UNSAFE, edit)
+    return module.fix("move it back to where it was", Safety.UNSAFE, edit)

@@ -156,7 +156,7 @@ def gather(tensors: dict, device: torch.device):
                 module,
                 function,
                 f"`{function.name}` is cached and makes its tensor on the GPU that is current at "
-                "the first call: every other device is given that one",
+                "the first call: later calls get this tensor on every device",
                 trail=[(written[0], "it is made here")],
             )
 
@@ -174,8 +174,8 @@ def gather(tensors: dict, device: torch.device):
                 yield self.finding(
                     module,
                     statement,
-                    f"this is made on `{device}`, and the key it is kept under does not hold "
-                    "that: another device is given the same tensor",
+                    f"this is made on `{device}`, which its key in the cache does not contain: "
+                    "another device gets the same tensor",
                     confidence=Confidence.MEDIUM,
                 )
 

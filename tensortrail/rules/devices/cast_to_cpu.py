@@ -112,8 +112,8 @@ class CastToCpu(Rule):
             yield self.finding(
                 module,
                 call,
-                f"`{kind}Tensor` is a type of the CPU: this takes a tensor {described(there)} "
-                "away from there",
+                f"`{kind}Tensor` is a type on the CPU: this moves a tensor {described(there)} to "
+                "the CPU",
                 fixes=[_fix(module, call, kind)],
             )
 
@@ -161,4 +161,4 @@ def _fix(module: Module, call: ast.Call, kind: str) -> Fix | None:
         return None
     dtype = f"torch.{_DTYPES[kind]}"
     edit = module.replace(said, dtype)
-    return module.fix(f"cast to `{dtype}`, and stay there", Safety.UNSAFE, edit)
+    return module.fix(f"cast to `{dtype}`, which moves nothing", Safety.UNSAFE, edit)

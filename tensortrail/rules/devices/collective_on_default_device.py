@@ -248,8 +248,8 @@ def total(count):
         return self.finding(
             module,
             made.by,
-            f"this is on the default device, mostly the CPU, and line {call.lineno} passes it to "
-            f"`{shown}`: NCCL takes tensors of GPUs only",
+            f"this is on the default device, usually the CPU, and line {call.lineno} passes it to "
+            f"`{shown}`: NCCL takes tensors on GPUs only",
             trail=[(made.by, "made without a device"), (call, "passed to other processes")],
             fixes=[_made_there(module, function, made.by)],
         )

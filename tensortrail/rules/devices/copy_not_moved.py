@@ -268,11 +268,11 @@ def plain(build):
         return self.finding(
             module,
             left.made,
-            f"`{left.name}` stays where it is made: line {left.move.lineno} moves `{left.model}` "
-            f"alone, and line {left.used.lineno} takes the parameters of both together",
+            f"`{left.name}` is never moved: line {left.move.lineno} moves `{left.model}` only, and "
+            f"line {left.used.lineno} combines the parameters of both",
             trail=[
                 (left.made, "made here, and never moved"),
                 (left.move, f"`{one_line(module, left.move)}` moves the other one"),
-                (left.used, "both are needed on one device"),
+                (left.used, "both have to be on one device"),
             ],
         )

@@ -155,8 +155,8 @@ def loaders(images, more):
                     module,
                     loader,
                     f"`{one_line(module, held)}` is on a GPU, and the workers that are forked here "
-                    "take parts of it: CUDA cannot be used there",
-                    trail=[(module.placement_at(held).by, "put there here")],
+                    "read parts of it: CUDA cannot be used there",
+                    trail=[(module.placement_at(held).by, "moved to the GPU here")],
                 )
 
     def _in_a_worker(self, module: Module, loader: ast.Call, call: ast.Call) -> Finding:

@@ -175,8 +175,8 @@ def where(local_rank):
         return self.finding(
             module,
             call,
-            f"`{one_line(module, call.func)}` raises where there is no GPU, and line "
-            f"{choice.node.lineno} chooses the CPU there",
+            f"`{one_line(module, call.func)}` raises without a GPU, and line "
+            f"{choice.node.lineno} chooses the CPU in that case",
             trail=[(choice.node, f"`{choice.name}` is the CPU without a GPU")],
             fixes=[fix] if alone and _names_torch(module) else [],
         )

@@ -149,8 +149,8 @@ def table(rows: int, device="cuda"):
         return self.finding(
             module,
             node,
-            f"this is on `{name}`, {defaults[name].value!r} unless it is given, and line {line} "
-            f"takes it together with `{other}`, which is where the caller has it",
+            f"this is on `{name}`, by default {defaults[name].value!r}, and line {line} combines "
+            f"it with `{other}`, which is on the caller's device",
             severity=severity,
             trail=[
                 (defaults[name], f"the default of `{name}`"),

@@ -195,9 +195,9 @@ def start(count, device=None):
                 yield self.finding(
                     module,
                     use,
-                    f"`{name}` may be None here: what it stands for then is in `{kept}`, "
-                    f"see line {settled.lineno}",
-                    trail=[(settled, f"`{kept}` is settled here"), (use, f"`{name}` is used")],
+                    f"`{name}` may be None here; line {settled.lineno} stores its replacement in "
+                    f"`{kept}`",
+                    trail=[(settled, f"`{kept}` is set here"), (use, f"`{name}` is used")],
                     fixes=[_settled_instead(module, use, kept)],
                 )
 

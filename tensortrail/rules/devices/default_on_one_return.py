@@ -179,13 +179,13 @@ def dropped(self, x: torch.Tensor = None, shape=None):
         return self.finding(
             module,
             made,
-            f"this is returned on the default device, and what line {line} gives is a tensor "
+            f"this is returned on the default device, and line {line} returns a tensor "
             f"{described(there)}",
             severity=Severity.NOTE if plain else None,
             trail=(
                 (made, "made without a device"),
                 (node, "returned"),
-                (other, "the other answer"),
+                (other, "the other result"),
             ),
             fixes=(made_there(module, function, places, made, there),),
         )

@@ -249,7 +249,7 @@ def f(device: Union[str, torch.device]):
                 yield self.finding(
                     module,
                     compare,
-                    f"`{one_line(module, tensors)}` names a number, as in `{given.value}:0`: it "
+                    f"`{one_line(module, tensors)}` has a number, as in `{given.value}:0`: it "
                     f'never equals `torch.device("{given.value}")`',
                     severity=Severity.ERROR,
                     fixes=[_by_type(module, compare, tensors, str(given.value))],
@@ -311,7 +311,7 @@ def f(device: Union[str, torch.device]):
             yield self.finding(
                 module,
                 node,
-                f'`{one_line(module, node)}` is None where "cuda" was given without a number',
+                f'`{one_line(module, node)}` is None if the device is "cuda", without a number',
                 trail=[(made, "the device is made here")],
             )
 
@@ -326,7 +326,7 @@ def f(device: Union[str, torch.device]):
             yield self.finding(
                 module,
                 chosen,
-                f'`{shown}` may be a string, such as "cuda:0": it is then taken for a number',
+                f'`{shown}` may be a string, such as "cuda:0": it is then used as a number',
                 severity=Severity.NOTE,
             )
 
@@ -367,7 +367,7 @@ def f(device: Union[str, torch.device]):
             yield self.finding(
                 module,
                 said,
-                f"this is a number, which does not say the kind of device: elsewhere in this file "
+                f"this is a number, without the kind of device: elsewhere in this file "
                 f"`{owner}.current_device_name()` is used",
                 confidence=Confidence.MEDIUM,
             )

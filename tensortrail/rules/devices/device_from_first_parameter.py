@@ -266,8 +266,8 @@ class Loader:
             yield self.finding(
                 module,
                 said,
-                f"this goes to `self.device`, and `{function.name}` is given `{parameter.arg}`: "
-                "with offloading, or components on several devices, they differ",
+                f"this uses `self.device`, and `{function.name}` is given `{parameter.arg}`: the "
+                "two differ with offloading, or with components on several devices",
                 severity=None if own else Severity.NOTE,
                 trail=[(parameter, f"`{parameter.arg}` is given here")],
                 fixes=[module.fix(f"use `{parameter.arg}`", Safety.UNSAFE, edit)],
@@ -290,7 +290,7 @@ class Loader:
                     yield self.finding(
                         module,
                         place,
-                        f"`{one_line(module, place)}` is where weights are, and this meets "
+                        f"`{one_line(module, place)}` is the device of the weights, and this meets "
                         f"`{one_line(module, given)}`: while weights are offloaded, inputs are "
                         "elsewhere",
                         severity=Severity.NOTE,
@@ -307,8 +307,8 @@ class Loader:
                     yield self.finding(
                         module,
                         said,
-                        f"the first parameter of `{owner}` need not be where it computes: it is "
-                        "on meta or on the CPU while weights are offloaded or not yet loaded",
+                        f"`{owner}` may compute on another device than its first parameter, "
+                        "which is on meta or the CPU while it is offloaded or not yet loaded",
                         severity=Severity.NOTE,
                     )
 
@@ -317,8 +317,8 @@ class Loader:
             yield self.finding(
                 module,
                 call,
-                "modules without parameters, and those that keep their weights in buffers, come "
-                "here too: `next` raises StopIteration for them",
+                "this also runs for modules without parameters, such as those that keep their "
+                "weights in buffers: `next` raises StopIteration for them",
                 severity=Severity.NOTE,
             )
 
@@ -347,7 +347,7 @@ class Loader:
             yield self.finding(
                 module,
                 said,
-                f"`{one_line(module, said)}` is where the weights wait while they are offloaded: "
+                f"`{one_line(module, said)}` is where the weights are while offloaded, and "
                 f"`{called}` computes on `self._execution_device`",
                 severity=None if is_made_for_offloading(module, said) else Severity.NOTE,
             )
@@ -375,7 +375,7 @@ class Loader:
                     module,
                     above,
                     f"this may be meta: a parent of offloaded modules has no hook of its own, and "
-                    f"the parameters of `{shown}` are on meta until a hook brings them",
+                    f"the parameters of `{shown}` are on meta until a hook loads them",
                     confidence=Confidence.MEDIUM,
                 )
 

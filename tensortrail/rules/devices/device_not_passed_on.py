@@ -227,7 +227,7 @@ def table(n, device):
                 continue
             for call in accepting(module, function, name):
                 if not is_maker(module, call) or _takes_its_neighbour(call, name):
-                    message = f"this accepts `{name}`, which the function is given, and gets none"
+                    message = f"this accepts `{name}`, and the function does not pass its own on"
                     yield self.finding(module, call, message)
 
     def _loaded_without(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
@@ -235,7 +235,7 @@ def table(n, device):
         for name in sorted({each.arg for each in parameters(function)} & _OF_LOADERS):
             for call in module.calls("from_pretrained", inside=function):
                 if name not in named(call) and not may_be_given_anything(call):
-                    message = f"this accepts `{name}`, which the function is given, and gets none"
+                    message = f"this accepts `{name}`, and the function does not pass its own on"
                     yield self.finding(module, call, message)
 
     def _moved_without(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
@@ -248,7 +248,7 @@ def table(n, device):
         for call in moves if both else ():
             if _passes(call, "device") and len(call.args) + len(call.keywords) == 1:
                 line = both[0].lineno
-                message = f"this takes `device` and not `dtype`; line {line} takes both"
+                message = f"this passes `device` and not `dtype`; line {line} passes both"
                 yield self.finding(module, call, message)
 
     def _reported(self, module: Module, call: ast.Call, said: str) -> Finding:

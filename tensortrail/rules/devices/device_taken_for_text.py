@@ -218,7 +218,7 @@ def f(model):
                 shown = one_line(module, right)
                 edit = module.replace(right, f"str({module.text(right)})")
                 yield self._raises(module, compare, f"`{shown}` is a torch.device, and `in` of it "
-                                   "raises a TypeError", module.fix("look into its text",
+                                   "raises a TypeError", module.fix("search its string",
                                    Safety.UNSAFE, edit))  # fmt: skip
         elif isinstance(operation, (ast.Eq, ast.NotEq)):
             for node, other in ((left, right), (right, left)):
@@ -237,7 +237,7 @@ def f(model):
             yield self.finding(
                 module,
                 compare,
-                f"the text of the device of a tensor has a number, `{text}:0`: this is {always} "
+                f"as a string, the device of a tensor has a number, `{text}:0`: this is {always} "
                 "true",
                 fixes=[module.fix("compare the type", Safety.UNSAFE, edit)],
             )
@@ -245,7 +245,7 @@ def f(model):
             yield self.finding(
                 module,
                 compare,
-                f'no type of a device is called "{text}": this is {always} true',
+                f'no device type is called "{text}": this is {always} true',
             )
 
     def _method(self, module: Module, call: ast.Call) -> Iterator[Finding]:
@@ -259,7 +259,7 @@ def f(model):
                 module,
                 call,
                 f"`{shown}` is a torch.device, which has no `{func.attr}`",
-                module.fix("ask its text", Safety.UNSAFE, edit),
+                module.fix("use its string", Safety.UNSAFE, edit),
             )
 
     def _autocast(self, module: Module, call: ast.Call) -> Iterator[Finding]:
@@ -274,9 +274,9 @@ def f(model):
             yield self._raises(
                 module,
                 given,
-                f"`{one_line(module, given)}` is a torch.device, and autocast takes the type of "
-                "one, a text",
-                module.fix("give the type", Safety.UNSAFE, edit),
+                f"`{one_line(module, given)}` is a torch.device, and autocast takes a device "
+                "type, which is a string",
+                module.fix("pass the type", Safety.UNSAFE, edit),
                 None if certain else Severity.WARNING,
             )
             return
@@ -288,9 +288,9 @@ def f(model):
             yield self._raises(
                 module,
                 given,
-                "autocast takes the type of a device, such as `cuda`, and raises where it is given "
-                "a number too",
-                module.fix("give the type", Safety.UNSAFE, by_type) if shown else None,
+                "autocast takes a device type, such as `cuda`, and raises if it is given a number "
+                "too",
+                module.fix("pass the type", Safety.UNSAFE, by_type) if shown else None,
             )
 
     def _raises(

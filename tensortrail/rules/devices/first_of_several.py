@@ -138,8 +138,8 @@ def device_of(models: list[nn.Module], name):
                     yield self.finding(
                         module,
                         given,
-                        f"this is where the first of `{module.text(loop.iter)}` lies: the others "
-                        "may be elsewhere, on a GPU while the first waits on the CPU",
+                        f"this is the device of the first of `{module.text(loop.iter)}`; the "
+                        "others may be on another one, such as a GPU",
                         trail=[(loop, "only its first round is ever run")],
                     )
 

@@ -139,8 +139,8 @@ class Trainer:
                 yield self.finding(
                     module,
                     said,
-                    f"`{one_line(module, said)}` is where the first weight is, and `{launcher}` is "
-                    "at hand: while weights are offloaded, they differ",
+                    f"`{one_line(module, said)}` is the device of the first weight, and "
+                    f"`{launcher}` is at hand: while weights are offloaded, the two differ",
                     fixes=[module.fix(f"use `{launcher}`", Safety.UNSAFE, edit)],
                 )
 

@@ -201,7 +201,7 @@ def order(size, generator=None):
                     module,
                     call,
                     f"`{generator.id}` is the caller's, and the numbers are {where}: "
-                    "torch refuses a generator of another device",
+                    "torch refuses a generator on another device",
                 )
         for draw in unfit_draws(module):
             yield self._unfit(module, draw)
@@ -227,10 +227,10 @@ def order(size, generator=None):
         return self.finding(
             module,
             draw.call,
-            f"the numbers are drawn on {needs} by a generator of {on}: torch refuses one of "
+            f"the numbers are drawn on {needs} with a generator on {on}: torch refuses one on "
             "another device",
             severity=Severity.NOTE if is_meant(draw) else Severity.WARNING,
-            trail=[(draw.made, f"a generator of {on}")],
+            trail=[(draw.made, f"a generator on {on}")],
         )
 
     def _shuffled(self, module: Module, found: Shuffled) -> Finding:
@@ -240,7 +240,7 @@ def order(size, generator=None):
             module,
             found.loader,
             f"the order is drawn on the default device, which line {found.default.lineno} makes a "
-            "GPU, by a generator of the CPU: torch refuses one of another device",
+            "GPU, with a generator on the CPU: torch refuses one on another device",
             severity=Severity.ERROR,
             trail=[(found.default, "the default device"), (found.loader, "shuffles")],
             fixes=[module.fix(f"give it `{made}`", Safety.UNSAFE, edit) if edit else None],

@@ -154,9 +154,9 @@ def halved(images, device):
             module,
             meeting.node,
             f"`{kept.subject}` was made on the default device when the file was imported, and is "
-            f"taken together with a tensor {described(there)}{unless(elsewhere)}",
+            f"combined here with a tensor {described(there)}{unless(elsewhere)}",
             severity=Severity.NOTE if quiet else None,
-            trail=[(kept.by, f"`{made}` is given no device"), (meeting.node, "they meet here")],
+            trail=[(kept.by, f"`{made}` is given no device"), (meeting.node, "combined here")],
         )
 
 

@@ -208,8 +208,8 @@ class Speaker(torch.nn.Module):
         return self.finding(
             module,
             call,
-            f"`{one_line(module, call)}` leaves out `device`, whose default is a GPU: "
-            f"`{at_hand}` is not asked",
+            f"`{one_line(module, call)}` leaves out `device`, whose default is a GPU, "
+            f"although `{at_hand}` is at hand",
             fixes=[module.fix("pass the device on", Safety.UNSAFE, edit) if edit else None],
         )
 

@@ -153,7 +153,7 @@ def probe():
                 module,
                 used,
                 "every process of the group works on the first GPU: the file makes an NCCL group "
-                "and nowhere gives its process a GPU of its own",
+                "and never chooses a GPU for its process",
                 trail=[(group, "the group is made here")],
             )
 

@@ -109,9 +109,9 @@ def by_number(model, factor: float) -> None:
         return self.finding(
             module,
             node,
-            f"`{operand.id}` is where the caller made it, and the gradients are where their "
-            "parameters are, which may be several devices or the CPU",
-            trail=[(loop, "all parameters of the model"), (node, "the two meet")],
+            f"`{operand.id}` is on the caller's device, and each gradient is on that of its "
+            "parameter, which may be another one",
+            trail=[(loop, "all parameters of the model"), (node, "the two are combined")],
         )
 
 

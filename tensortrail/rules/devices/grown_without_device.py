@@ -169,8 +169,8 @@ class Counted(nn.Module):
         return self.finding(
             module,
             stored,
-            f"the new `self.{name}` is on the default device, and the old one went where the "
-            "module did",
+            f"the new `self.{name}` is on the default device, and the old one moved with the "
+            "module",
             trail=[
                 (made.by or stored, "made without a device"),
                 (stored, "put in the old one's place"),

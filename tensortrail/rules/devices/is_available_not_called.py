@@ -244,7 +244,7 @@ def move(parameter, args, library):
             yield self.finding(
                 module,
                 move,
-                f"`{one_line(module, move)}` is not called: nothing is done",
+                f"`{one_line(module, move)}` is not called, and so does nothing",
                 fixes=[module.fix("call it", Safety.UNSAFE, edit)],
             )
 

@@ -156,12 +156,12 @@ def single(loss_of):
 
     def _refused(self, timeline: Timeline, event: Event, name: str) -> Finding:
         moved = put_there(timeline, event.storage, event) if event.storage else None
-        by = f": {doer(moved)} made another of it" if moved is not None else ""
+        by = f": {doer(moved)} made a new tensor" if moved is not None else ""
         return self.finding_in_run(
             timeline,
             event,
-            f"`{name or 'what is given'}` was computed and is no leaf{by}: an optimizer trains "
-            "what the program made",
+            f"`{name or 'what is given'}` is not a leaf{by}, and an optimizer trains leaf "
+            "tensors only",
             fixes=[leaf_again(timeline, event, name)],
         )
 
@@ -181,9 +181,9 @@ def single(loss_of):
         return self.finding(
             module,
             move,
-            f"`{one_line(module, move)}` makes a tensor that is no leaf, unless it is there "
-            f"already: {what}",
-            trail=[(move, "the moved tensor is another one"), (asked, "here it must be a leaf")],
+            f"`{one_line(module, move)}` returns a tensor that is not a leaf, unless nothing "
+            f"has to be moved: {what}",
+            trail=[(move, "the move returns a new tensor"), (asked, "here it must be a leaf")],
             fixes=[_made_there(module, move)],
         )
 

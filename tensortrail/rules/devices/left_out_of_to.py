@@ -276,7 +276,7 @@ class LeftOutOfTo(Rule):
             yield self.finding(
                 module,
                 statement,
-                f"`{function.name}` asks about `{name}`, and does not move it",
+                f"`{function.name}` tests `{name}`, and does not move it",
                 severity=Severity.NOTE if is_beforehand(module, function) else None,
             )
 
@@ -284,14 +284,14 @@ class LeftOutOfTo(Rule):
         last = max(mover.moves.values(), key=lambda each: each.lineno, default=None)
         names = " and ".join(f"`self.{each.name}`" for each in left)
         moved = " and ".join(f"`self.{each}`" for each in list(mover.moves)[:2])
-        what = f"moves {moved}" if moved else "does nothing with what it is given"
+        what = f"moves {moved}" if moved else "ignores the device that it is given"
         apart = is_beforehand(module, mover.function) or all(_is_told(module, e) for e in left)
         return self.finding(
             module,
             last or mover.function,
             f"`{mover.function.name}` {what}, and not {names}, see line {left[0].at.lineno}",
             severity=Severity.NOTE if apart else None,
-            trail=tuple((each.at, f"`{each.name}` is kept") for each in left),
+            trail=tuple((each.at, f"`{each.name}` is stored") for each in left),
             fixes=(_fix(module, last, mover, left),),
         )
 

@@ -136,8 +136,8 @@ class LengthsOnDevice(Rule):
             yield self.finding(
                 module,
                 lengths,
-                f"`{module.text(lengths)}` lies where the sequences do, and torch wants lengths "
-                "on the CPU: this raises on a GPU",
+                f"`{module.text(lengths)}` is on the device of the sequences, and torch needs "
+                "lengths on the CPU: this raises on a GPU",
                 fixes=[_to_cpu(module, lengths)],
             )
 
@@ -213,4 +213,4 @@ def _to_cpu(module: Module, lengths: ast.expr) -> Fix | None:
     if not isinstance(lengths, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)):
         return None
     edit = module.insert_after(lengths, ".cpu()")
-    return module.fix("bring the lengths to the CPU", Safety.UNSAFE, edit)
+    return module.fix("move the lengths to the CPU", Safety.UNSAFE, edit)

@@ -241,14 +241,14 @@ class Trainer:
         source = module.qualified(getattr(made.by, "func", meeting.node)) or "the library"
         line = getattr(made.by, "lineno", 0)
         meets = "a model" if meeting.operation == "module" else "a tensor"
-        where = described(there).replace("that lies", "that lies", 1)
+        where = described(there)
         return self.finding(
             module,
             meeting.node,
-            f"what `{source}` gave on line {line} is on the CPU, and meets {meets} {where}",
+            f"the result of `{source}` in line {line} is on the CPU, and meets {meets} {where}",
             severity=Severity.NOTE if of_caller or is_beforehand(module, meeting.node) else None,
             trail=(
-                (made.by, f"`{source}` always answers on the CPU"),
+                (made.by, f"`{source}` always returns CPU tensors"),
                 (meeting.node, f"meets {meets} {where}"),
             ),
         )
@@ -258,10 +258,10 @@ class Trainer:
         return self.finding(
             module,
             taken,
-            f"what `{source}` gave on line {asked.lineno} is on the CPU, and the function is given "
-            f"`{device}`, where nothing of it is moved",
+            f"the result of `{source}` in line {asked.lineno} is on the CPU, and nothing of it is "
+            f"moved to `{device}`, which the function is given",
             severity=Severity.NOTE if is_beforehand(module, asked) else None,
-            trail=((asked, f"`{source}` answers on the CPU"), (taken, "taken by a model")),
+            trail=((asked, f"`{source}` returns CPU tensors"), (taken, "passed to a model")),
         )
 
     def _left(self, module: Module, meeting: Meeting, made: Place) -> Finding:
@@ -273,7 +273,7 @@ class Trainer:
             f"two results of `{source}` are passed together: line {moved} moved one of them, and "
             "the other is still on the CPU",
             trail=(
-                (made.by, f"`{source}` always answers on the CPU"),
+                (made.by, f"`{source}` always returns CPU tensors"),
                 (meeting.left.moved, "moved"),
                 (meeting.node, "passed with one that was not moved"),
             ),

@@ -183,7 +183,7 @@ def main(model, count, held_out):
                     module,
                     loop.iter,
                     f"`{loader.id}` is not given to `prepare`: its batches stay on the CPU, and "
-                    f"line {call.lineno} gives them to `{name}`, which `prepare` has moved",
+                    f"line {call.lineno} passes them to `{name}`, which `prepare` has moved",
                     trail=[(made, "made here"), (models[name].call, f"`{name}` is prepared")],
                 )
                 return

@@ -161,11 +161,10 @@ def step(size, batches, device):
             module,
             left.made,
             f"nothing moves `{left.name}` before line {left.use.lineno} calls it with a tensor on "
-            f"`{module.text(left.device)}`: line {left.move.lineno} moves `{left.other}`, which is "
-            "made beside it",
+            f"`{module.text(left.device)}`; line {left.move.lineno} moves only `{left.other}`",
             trail=(
                 (left.made, "made, and never moved"),
                 (left.move, f"`{one_line(module, left.move)}` moves another one"),
-                (left.use, "called with what was moved"),
+                (left.use, "called with something that was moved"),
             ),
         )

@@ -138,8 +138,8 @@ def of_tensors(x, y, given, device):
         return self.finding(
             module,
             found.left,
-            f"`{name}` stays where this makes it, and line {line} moves the one of the other "
-            "branch: what comes after cannot fit both",
+            f"`{name}` is not moved in this branch, and line {line} moves it in the other one: the "
+            "code after the branches cannot fit both",
             trail=[
                 (found.move, f"`{one_line(module, found.move)}` in the other branch"),
                 (found.left, "made, and not moved"),

@@ -172,8 +172,8 @@ class Zoo:
         return self.finding(
             module,
             holder,
-            f"`self.{name}` is no container of modules: `.to()` leaves `{module.text(made.func)}` "
-            "behind, no optimizer gets its parameters, and it is not saved",
+            f"`self.{name}` is a plain container: `.to()` does not move the "
+            f"`{module.text(made.func)}` in it, no optimizer trains it, and it is not saved",
             trail=[(made, "the module is made here")],
             severity=Severity.NOTE if harmless else None,
             fixes=[_wrapped(module, holder, made)],

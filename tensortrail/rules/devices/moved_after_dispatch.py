@@ -167,8 +167,8 @@ def load(cls, name, device):
             yield self.finding(
                 module,
                 moved.call,
-                f"the weights of `{moved.name}` already have their places: this move is refused if "
-                "any is offloaded, and otherwise undoes the map"
+                f"the weights of `{moved.name}` are already placed: this move is refused if any is "
+                "offloaded, and otherwise undoes the map"
                 if not is_quantized(module, moved.placed)
                 else f"the weights of `{moved.name}` are quantized, or may be: a model that was "
                 "loaded in 8 bit refuses `cuda()`, and `to()` before bitsandbytes 0.48",

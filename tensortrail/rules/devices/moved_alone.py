@@ -112,12 +112,12 @@ class MovedAlone(Rule):
         return self.finding(
             module,
             operand or meeting.node,
-            f"`{moved.path}` was moved and `{left.path}` was not: they lie together only if the "
-            "move changed nothing",
+            f"`{moved.path}` was moved and `{left.path}` was not: they are on one device only if "
+            "the move changed nothing",
             severity=Severity.NOTE if left.only and left.only.where is Where.SELF else None,
             trail=(
                 (moved.moved, f"`{moved.path}` is moved"),
-                (meeting.node, f"`{left.path}` meets it where it was"),
+                (meeting.node, f"`{left.path}` meets it, and was not moved"),
             ),
             fixes=(_fix(module, places, meeting, moved, operand),),
         )

@@ -112,8 +112,8 @@ def noise(sigmas: torch.Tensor, smooth: bool, n: int, device: torch.device):
         return self.finding(
             module,
             meeting.node,
-            f"one operand was moved on line {line} only if `{moved.given}`; otherwise it is a "
-            f"tensor {described(left)}, and it meets one {described(moved)}",
+            f"one operand was moved on line {line} only if `{moved.given}`; otherwise this "
+            f"combines a tensor {described(left)} with one {described(moved)}",
             trail=(
                 (moved.by, f"moved here, if `{moved.given}`"),
                 (meeting.node, f"used with a tensor {described(moved)} on every path"),

@@ -74,15 +74,17 @@ class NeededDeviceLeftOut(Rule):
                 continue
             for name in needed_and_left_out(module, call):
                 yield self.finding(
-                    module, call, f"`{module.text(call.func)}` needs `{name}`, and is not given it"
+                    module,
+                    call,
+                    f"`{module.text(call.func)}` requires `{name}`, which is missing here",
                 )
                 break
             for name in needed_by_namesakes(module, call):
                 yield self.finding(
                     module,
                     call,
-                    f"every method `{called(call)}` of the package needs `{name}`, and this call "
-                    "does not give it",
+                    f"every method `{called(call)}` of the package requires `{name}`, which is "
+                    "missing here",
                     severity=Severity.WARNING,
                     confidence=Confidence.MEDIUM,
                 )

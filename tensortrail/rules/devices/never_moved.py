@@ -183,10 +183,10 @@ def act(state):
             module,
             found.made.value,
             f"nothing in this file moves `{found.name}`: line {found.use.lineno} calls it with "
-            f"what was moved to `{one_line(module, found.device)}`",
+            f"something that was moved to `{one_line(module, found.device)}`",
             severity=Severity.NOTE if elsewhere is not None else None,
             trail=(
                 (found.made, "made on the default device"),
-                (found.use, "called with what was moved"),
+                (found.use, "called with something that was moved"),
             ),
         )

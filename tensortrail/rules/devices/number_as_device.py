@@ -115,8 +115,8 @@ class NumberAsDevice(Rule):
             yield self.finding(
                 module,
                 asked,
-                f"`{owner}.get_device()` is -1 if `{owner}` is on the CPU, and torch takes no "
-                f"negative device: `{owner}.device` works everywhere",
+                f"`{owner}.get_device()` is -1 if `{owner}` is on the CPU, and torch refuses a "
+                f"negative number: `{owner}.device` works everywhere",
                 severity=Severity.NOTE if module.is_for_current_gpu() else None,
                 trail=[(use, "it is used as a device")] if asked is not said else (),
                 fixes=[_fix(module, asked, owner, use)] if asked is said else (),

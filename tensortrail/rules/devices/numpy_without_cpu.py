@@ -298,7 +298,7 @@ def write(weight: torch.Tensor, device):
                 origin = origin_of(module, func.value)
                 shown = one_line(module, origin.node) if origin.node is not None else "the tensor"
                 given = origin.decides is Decides.GIVEN
-                put = "where the caller put it" if given else "where the weights of the module are"
+                put = "on the caller's device" if given else "on the device of the module"
                 message = f"`{shown}` is {put}, and numpy reads the CPU only"
                 yield self._found(module, func, func.value, Severity.NOTE, message)
             elif not _is_decided(module, call):

@@ -219,7 +219,7 @@ def on_the_cpu(x):
             module,
             kept.by,
             f"`{one_line(module, kept.by)}` makes `{kept.subject}` on the default device and keeps "
-            f"it there, and line {line} takes it together with a tensor {described(there)}"
+            f"it there, and line {line} combines it with a tensor {described(there)}"
             f"{unless(elsewhere)}",
             severity=severity,
             trail=(

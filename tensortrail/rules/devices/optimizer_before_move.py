@@ -130,10 +130,10 @@ def saved(model, checkpoint):
                 yield self.finding(
                     module,
                     load,
-                    f"the state is put where `{made.model}` is now, and line {move.lineno} moves "
-                    f"`{made.model}` away from it",
+                    f"the state is loaded to the device of `{made.model}`, and line {move.lineno} "
+                    f"moves `{made.model}` without it",
                     trail=[
-                        (made.call, f"`{module.text(owner)}` is made of its parameters"),
+                        (made.call, f"`{module.text(owner)}` is made from its parameters"),
                         (load, "the state is loaded"),
                         (move, f"`{one_line(module, move)}` leaves the state behind"),
                     ],

@@ -162,7 +162,7 @@ class Probe:
             yield self.finding(
                 module,
                 call,
-                f"`{one_line(module, call)}` gives a tensor that is no parameter"
+                f"`{one_line(module, call)}` returns a plain tensor, not a parameter"
                 f"{', unless nothing has to be moved' if device else ', unless it has that type'}: "
                 f"`{module.text(assign.targets[0])}` is neither trained, moved nor saved",
                 severity=_where(module, call) if device else _weight(module, call),

@@ -136,7 +136,7 @@ class Together(nn.Module):
         return self.finding(
             module,
             found.call,
-            f"`{shown}` takes a tensor that lies on `{found.lies.device}` together with one on "
+            f"`{shown}` combines a tensor on `{found.lies.device}` with one on "
             f"`{found.taken.device}`: nothing moves it in between",
             trail=[
                 (found.lies.moved, f"this part is put on `{found.lies.device}`"),

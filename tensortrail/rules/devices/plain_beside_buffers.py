@@ -199,7 +199,8 @@ class Counted(nn.Module):
         severity: Severity | None,
     ) -> Finding:
         lines = " and ".join(f"line {each.lineno}" for each in buffers[:2])
-        others = f"; {len(buffers)} beside it are buffers, see {lines}" if buffers else ""
+        are = "1 other is a buffer" if len(buffers) == 1 else f"{len(buffers)} others are buffers"
+        others = f"; {are}, see {lines}" if buffers else ""
         return self.finding(
             module,
             module.statement_of(store),

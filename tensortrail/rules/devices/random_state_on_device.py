@@ -115,13 +115,13 @@ def resume(model, path, device):
                 continue
             one = isinstance(state, (ast.Subscript, ast.Name)) and not called(call).endswith("all")
             edit = module.insert_after(state, ".cpu()") if one else None
-            fix = module.fix("take it to the CPU", Safety.UNSAFE, edit) if edit else None
+            fix = module.fix("move it to the CPU", Safety.UNSAFE, edit) if edit else None
             yield self.finding(
                 module,
                 call,
-                f"line {load.lineno} loads this onto `{module.text(where)}`, and torch takes the "
-                "state of a generator from the CPU only",
-                trail=[(load, "every tensor of the file is put there")],
+                f"line {load.lineno} loads this onto `{module.text(where)}`, and torch needs the "
+                "state of a generator on the CPU",
+                trail=[(load, "every tensor of the file is loaded there")],
                 fixes=[fix],
             )
 

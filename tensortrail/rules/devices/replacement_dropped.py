@@ -117,8 +117,11 @@ def run(model):
                         module,
                         call,
                         f"`{called(call)}` may return another module than it was given, and the "
-                        "answer is dropped: the model keeps the old one",
-                        trail=[(made, "what another call makes of it"), (call, "dropped here")],
+                        "result is dropped: the model keeps the old one",
+                        trail=[
+                            (made, "returns the result of another call"),
+                            (call, "dropped here"),
+                        ],
                     )
 
 

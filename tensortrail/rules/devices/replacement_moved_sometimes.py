@@ -99,8 +99,8 @@ def by_option(parent, name, new, old, filled):
                     yield self.finding(
                         module,
                         move,
-                        f"the new module is moved only if `{test}`, and put into the model in "
-                        "any case: otherwise it stays where it was made",
+                        "the new module is put into the model in any case, but moved only if "
+                        f"`{test}`",
                         trail=[(placed, "put into the model on every path"), (move, "moved here")],
                     )
 

@@ -180,7 +180,7 @@ class SiblingWithoutDevice(Rule):
         return self.finding(
             module,
             call,
-            f"this is given no device, and the tensor of line {first.call.lineno} lies on "
+            f"this is given no device, and the tensor of line {first.call.lineno} is on "
             f"`{_device_of(module, first.call)}`; {taken}",
             severity=None if sure else Severity.NOTE,
             trail=tuple((each.call, "put on a device") for each in found[:2]),

@@ -135,10 +135,10 @@ def train(unet, accelerator, optimizer, loader):
         return self.finding(
             module,
             cast,
-            f"this casts what is in training as well, {trained}: its weights lose their "
+            f"this also casts {trained}, which is being trained: its weights lose their "
             "precision, or the gradient scaler refuses them at the next step",
             trail=[
-                (shared.made, f"made of {trained} itself, and no copy of it"),
+                (shared.made, f"made of {trained} itself, not of a copy"),
                 (shared.handed, f"`{one_line(module, shared.handed)}`" if shared.handed else ""),
                 (cast, "all that it holds is cast"),
             ],

@@ -146,7 +146,7 @@ def has_values(size):
                 yield self.finding(
                     module,
                     node,
-                    f"`{one_line(module, tensor)}` is on meta and has no value to ask for{asked}",
+                    f"`{one_line(module, tensor)}` is on meta and has no values to read{asked}",
                     trail=[(by, why)],
                 )
 
