@@ -30,8 +30,7 @@ class AttributeLeftBehind(Rule):
 
     - one from a plain attribute, made without a device or from an array while the module was set
       up;
-    - one that follows the module or its caller: a parameter, a buffer, an argument of `forward`, or
-      a tensor that was put on a device.
+    - a parameter, a buffer, an argument of `forward`, or a tensor that was put on a device.
 
     `setattr` and `self.__dict__` store an attribute too. So does a hidden state that goes through a
     layer: `out, self.hidden = self.rnn(x, self.hidden)`.

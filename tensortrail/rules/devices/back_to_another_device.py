@@ -23,7 +23,7 @@ class _Trip(NamedTuple):
 
 
 class BackToAnotherDevice(Rule):
-    """A tensor is moved to the CPU, and its result to the current GPU instead of back.
+    """The result of a tensor moved to the CPU goes to the current GPU, not back to its device.
 
     ## What it does
     Reports, as a note, `.cuda()` and `.to("cuda")` on a value computed from `x.cpu()` or

@@ -21,9 +21,9 @@ class BatchMovedInPart(Rule):
     """One part of a batch is moved to a device, and another part is not.
 
     ## What it does
-    Looks at names that a loop or assignment binds together, as in `for x, y in loader` or `x, y =
-    batch`, if some are moved to a device and one is not. Reports an operation, a loss or a module
-    that combines this one with a result of a moved one. Also reports
+    Looks at names that a loop or assignment binds together, as in `for x, y in loader` or
+    `x, y = batch`, if some are moved to a device and one is not. Reports an operation, a loss or a
+    module that combines this one with a result of a moved one. Also reports
 
     - two lists that the loop fills and `torch.cat` joins afterwards, one of moved parts;
     - a member that is taken from a batch before `{k: v.to(device) for k, v in batch.items()}`, or

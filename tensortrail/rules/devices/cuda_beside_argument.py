@@ -30,7 +30,7 @@ _FOR_GPUS = ("triton", "cupy", "pycuda", "cuda", "flash_attn", "apex")
 
 
 class CudaBesideArgument(Rule):
-    """A tensor is put on the current GPU and combined with one that is wherever the caller put it.
+    """A tensor on the current GPU is combined with tensors on the caller's device.
 
     ## What it does
     Looks at functions that have no other device at hand. Reports `.cuda()`, `.to("cuda")`,

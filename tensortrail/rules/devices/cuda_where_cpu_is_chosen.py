@@ -18,8 +18,8 @@ class CudaWhereCpuIsChosen(Rule):
 
     ## What it does
     Reports `torch.cuda.synchronize()`, `torch.cuda.Stream()`, `get_device_name()` and others that
-    raise without a GPU, in code that works with the result of `"cuda" if torch.cuda.is_available()
-    else "cpu"`. The choice is made
+    raise without a GPU, in code that works with the result of
+    `"cuda" if torch.cuda.is_available() else "cpu"`. The choice is made
 
     - earlier in the same function; or
     - at the top of the file or in the class, and the function uses it.

@@ -19,7 +19,7 @@ _DEVICES = ("cuda", "cpu", "mps", "xpu", "npu")
 
 
 class DefaultDeviceMeetsArgument(Rule):
-    """A tensor on a defaulted `device` argument is combined with a tensor that the caller passes.
+    """A function makes a tensor on its default `device` and combines it with the caller's tensor.
 
     ## What it does
     Reports, as a note, a function with a default such as `device="cuda"` or `device="cpu"`, if a

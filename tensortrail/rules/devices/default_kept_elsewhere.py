@@ -16,7 +16,7 @@ _KEYWORDS = frozenset({"device", "dtype", "map_location"})
 
 
 class DefaultKeptElsewhere(Rule):
-    """An argument may be None and is used as it is, although its replacement is stored elsewhere.
+    """An argument that may be None is used instead of the value stored in its place.
 
     ## What it does
     Looks at functions that replace None, as in `self.device = device or "cuda"`. Reports, as a

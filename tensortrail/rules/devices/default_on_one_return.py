@@ -21,7 +21,7 @@ _ONE = "|".join(FACTORIES)
 
 
 class DefaultOnOneReturn(Rule):
-    """A function returns a tensor on the default device, but only on one of its paths.
+    """One `return` of a function gives a tensor on the default device, and another does not.
 
     ## What it does
     Compares the `return` statements of a function. Reports a tensor that was made without a device

@@ -43,8 +43,8 @@ class DeviceForm(Rule):
     - `t.device == torch.device("cuda")`, and a comparison with a bare number;
     - as a note, a comparison with `torch.device(x)` if `x` may have no number;
     - as a note, `.type` or `.index` of a value that may be a string;
-    - `.index` used as a number, if a caller gives the device; `.index or -1`; as a note, `.index or
-      0`;
+    - `.index` used as a number, if a caller gives the device; `.index or -1`; as a note,
+      `.index or 0`;
     - `torch.cuda.device(0)`, a context manager, or a number without its backend as a device.
 
     ## Why is this bad?

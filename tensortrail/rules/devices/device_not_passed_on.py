@@ -35,14 +35,11 @@ class DeviceNotPassedOn(Rule):
     """A function has a device at hand and makes a tensor without it.
 
     ## What it does
-    Reports, in a function that has a device at hand:
+    Reports a call that accepts `device` and is not given one, of a factory of torch or of a
+    function or class of the project. The function around it has a device: a parameter or variable
+    `device`, `self.device`, or that of a tensor whose shape or dtype the call takes.
 
-    - a factory of torch, or a function or class of the project, that accepts `device` and is not
-      given one. The device at hand is a parameter or variable `device`, `self.device`, or that of a
-      tensor whose shape or dtype the call takes.
-
-    Reports, for a parameter such as `dtype`, `generator`, `map_location`, `device_map` or
-    `offload_to_cpu`:
+    Also reports, for a parameter such as `dtype`, `generator`, `map_location` or `offload_to_cpu`:
 
     - a function that never reads it, or never reads its `device`;
     - a call of a project function that accepts it and is not given it;

@@ -19,9 +19,9 @@ class GlobalLeftBehind(Rule):
     """A tensor at the top of a file stays on the CPU, and a function combines it with others.
 
     ## What it does
-    Follows tensors that a file makes at its top without a device, such as `MEAN =
-    torch.tensor([...])`. Reports an operation in a function that combines one of them with a tensor
-    that was moved to a device, or that is on the device of a module.
+    Follows tensors that a file makes at its top without a device, such as
+    `MEAN = torch.tensor([...])`. Reports an operation in a function that combines one of them with
+    a tensor that was moved to a device, or that is on the device of a module.
 
     Reported as a note: the other tensor is an argument of a plain function.
 

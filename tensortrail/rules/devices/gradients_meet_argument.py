@@ -15,7 +15,7 @@ _IN_PLACE = ("mul_", "div_", "add_", "sub_")
 
 
 class GradientsMeetArgument(Rule):
-    """All gradients of a model are scaled by one tensor argument, on whatever devices they are.
+    """All gradients of a model are scaled by one tensor, whatever devices they are on.
 
     ## What it does
     Reports `p.grad *= scale`, `p.grad.mul_(scale)` and the like in a loop over

@@ -13,7 +13,7 @@ from tensortrail.rules.view import FunctionNode
 
 
 class GrownWithoutDevice(Rule):
-    """A module makes a larger table in place of an old one, and not on the old one's device.
+    """A module replaces a table by a larger one that is not on the old one's device.
 
     ## What it does
     Reports `self.table = torch.zeros(n)`, also through a project function, without a device, if

@@ -48,8 +48,9 @@ class LeftOutOfOneCall(Rule):
     - a constructor makes other layers or tensors of the module on its `device`; or
     - this call is given the `device`, and another one both `device` and `dtype`.
 
-    The others are reported if the rule is selected (`--select DEV541`), except for a `dtype`. So
-    are buffers, names that contain `cpu` or `host`, and functions outside of modules.
+    All others are reported only if the rule is selected (`--select DEV541`), and a `dtype` not at
+    all. The same is true of buffers, names that contain `cpu` or `host`, and functions outside of
+    modules.
 
     Not reported: a result that is moved, read out, used as an index or without a dimension; a
     function whose default is its own choice, or which is usually called without the argument; and a

@@ -130,7 +130,7 @@ class LeftOutOfTo(Rule):
     Looks at classes whose own `to`, `cuda`, `_apply` or `to_device` moves attributes by name.
     Reports, as a note, a tensor of the class that the method does not name:
 
-    - a field of a dataclass that is annotated as a tensor, as one that is moved is;
+    - a field of a dataclass that is a tensor by its type, as a field that is moved is;
     - an attribute that holds a tensor, or is assigned together with one that is moved;
     - an attribute that is made on a device, or used, in the same way as one that is moved.
 

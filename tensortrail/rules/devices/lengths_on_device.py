@@ -14,7 +14,7 @@ _PACKS = ("pack_padded_sequence",)
 
 
 class LengthsOnDevice(Rule):
-    """Sequences are packed with lengths that are on a GPU whenever the sequences are.
+    """Sequences on a GPU are packed with lengths that are on the GPU too.
 
     ## What it does
     Reports `pack_padded_sequence(x, lengths)` if `lengths` was computed from `x`, or from a tensor

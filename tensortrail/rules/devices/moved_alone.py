@@ -13,7 +13,7 @@ from tensortrail.rules.shared.tensor_origin import is_dtype
 
 
 class MovedAlone(Rule):
-    """One tensor of an object is moved, and combined with another of the same object that is not.
+    """One tensor of an object is moved, and then combined with another one that is not.
 
     ## What it does
     Reports, as a note, an operation on two tensors of one object, such as a weight and its bias or

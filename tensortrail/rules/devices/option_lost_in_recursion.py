@@ -20,7 +20,7 @@ _OPTIONS = re.compile(
 
 
 class OptionLostInRecursion(Rule):
-    """A function calls itself for the parts of its argument and leaves out its `device`.
+    """A recursive function leaves out its `device` when it calls itself.
 
     ## What it does
     Reports a function or method that calls itself without an option about devices or dtypes that it

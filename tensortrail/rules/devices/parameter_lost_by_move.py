@@ -18,7 +18,7 @@ _ATOMS = (ast.Call, ast.Name, ast.Attribute, ast.Subscript)
 
 
 class ParameterLostByMove(Rule):
-    """A parameter is moved before the module gets it, and the module gets a plain tensor.
+    """A parameter is moved before it is assigned, so the module gets a plain tensor.
 
     ## What it does
     Reports `self.weight = nn.Parameter(...).to(device)` in a module, also with `.cuda()`, `.half()`

@@ -22,8 +22,8 @@ class ReplacementDropped(Rule):
     Reports `convert(module, ...)` as a statement of its own in a loop over `model.named_modules()`,
     if the function is in the same file and
 
-    - returns its module on one path, and the result of another call on another (`return
-      handler(module, config)`);
+    - returns its module on one path, and the result of another call on another
+      (`return handler(module, config)`);
     - puts nothing into the model itself.
 
     ## Why is this bad?

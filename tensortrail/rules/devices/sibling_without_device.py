@@ -43,17 +43,19 @@ class Sibling(NamedTuple):
 
 
 class SiblingWithoutDevice(Rule):
-    """All tensors that are used in one way are put on a device, except one.
+    """One of several tensors with the same use is not put on a device.
 
     ## What it does
-    Reports a factory of torch without `device`, in a function whose other factories are all given
-    one, if the tensor and one that is made on or moved to a device
+    Looks at functions in which all factories of torch but one are given a device. Reports the one
+    without, if its tensor and another one, which was made on a device or moved to one,
 
     - go into the same call, list, tuple or mapping;
     - are the same argument of two calls of one function;
-    - have the same name in two branches of a condition;
-    - are attributes or entries of one object, with at least one more tensor on a device; or
-    - the function returns the tensor, and two others are made on a device that it was given.
+    - have the same name in two branches of a condition; or
+    - are attributes or entries of one object, as is a third one on a device.
+
+    Also reports it if the function returns the tensor, and makes two others on a device that it was
+    given.
 
     Reported as a note: a call of a function that is not torch's, and attributes.
 

@@ -38,8 +38,8 @@ class TwinWithoutDevice(Rule):
     without a device, if
 
     - the two take the same arguments except for the device, and are within two statements of each
-      other or share arguments: `torch.zeros(n, dtype=dtype, device=device)` and `torch.ones(n,
-      dtype=dtype)`;
+      other or share arguments: `torch.zeros(n, dtype=dtype, device=device)` and
+      `torch.ones(n, dtype=dtype)`;
     - they are the same call in two branches; or
     - two or more other calls, and all of them, pass the same device.
 
