@@ -30,9 +30,9 @@ class BackToAnotherDevice(Rule):
     `x.to("cpu")`, where `x` is an argument of the function or an attribute of the object.
 
     ## Why is this bad?
-    `x` may have been on a second GPU, on another kind of accelerator, or on the CPU. The result is
-    then on another device than `x` and the caller's other tensors, and the next operation that
-    combines them raises. On a machine without a GPU, the move itself raises.
+    On a machine without a GPU, the move raises. With several devices, the next operation that
+    combines the result with another tensor of the caller may raise: `x` may have been on a second
+    GPU, on another kind of accelerator, or on the CPU.
 
     ## Fix safety
     Unsafe: the result is on another device than before.

@@ -21,7 +21,7 @@ class BatchMovedInPart(Rule):
     """One part of a batch is moved to a device, and another part is not.
 
     ## What it does
-    Looks at names that a loop or assignment binds together, as in `for x, y in loader` or
+    Looks at names that one loop or assignment sets together, as in `for x, y in loader` or
     `x, y = batch`, if some are moved to a device and one is not. Reports an operation, a loss or a
     module that combines this one with a result of a moved one. Also reports
 
@@ -32,8 +32,8 @@ class BatchMovedInPart(Rule):
     Reported as a note: `for x, y in zip(rows, others)`, and the first argument of a module, if
     nothing else shows that it is a tensor.
 
-    Not reported: a part that is bound again in the loop; a result that was brought to the CPU; and
-    files that call `prepare`, as with accelerate, which moves all parts itself.
+    Not reported: a part that is assigned again in the loop; a result that was brought to the CPU;
+    and files that call `prepare`, as with accelerate, which moves all parts itself.
 
     ## Why is this bad?
     The first batch on a GPU raises "Expected all tensors to be on the same device". On the CPU

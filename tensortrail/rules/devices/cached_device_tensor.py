@@ -25,8 +25,8 @@ class CachedDeviceTensor(Rule):
       looked up before.
 
     ## Why is this bad?
-    The first call decides the device. A model on another GPU, or the same model after a move, gets
-    the old tensor: the next operation raises, or a kernel reads memory of another GPU.
+    The next operation raises, or a kernel reads memory of another GPU: the first call decides the
+    device, and a model on another GPU, or the same model after a move, gets the old tensor.
 
     ## Fix safety
     No fix is offered: every place that reads the cache has to use the same key.

@@ -52,7 +52,7 @@ class DeviceForm(Rule):
     has none, so its `index` is None. A string has no `.type`: an AttributeError.
 
     ## Fix safety
-    Unsafe: comparing types takes all GPUs for the same.
+    Unsafe: a comparison of types treats all GPUs as the same.
 
     ## References
     - huggingface/accelerate pull requests 2254 and 3895

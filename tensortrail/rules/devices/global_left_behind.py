@@ -25,7 +25,7 @@ class GlobalLeftBehind(Rule):
 
     Reported as a note: the other tensor is an argument of a plain function.
 
-    Not reported: tensors that the file moves anywhere, or whose name it binds again.
+    Not reported: tensors that the file moves anywhere, and names that it assigns again.
 
     ## Why is this bad?
     On a GPU the operation raises "Expected all tensors to be on the same device". The tensor is
