@@ -42,7 +42,8 @@ class DeviceNotPassedOn(Rule):
     Also reports, for a parameter such as `dtype`, `generator`, `map_location` or `offload_to_cpu`:
 
     - a function that never reads it, or never reads its `device`;
-    - a call of a project function that accepts it and is not given it;
+    - a call of a project function that accepts it and is not given it, and `from_pretrained`
+      without the `device_map` or `torch_dtype` of the function;
     - a factory that is given the `device` of the function, but not its `dtype` or `generator`;
     - `x.to(device)`, if another move in the function takes the `dtype` too.
 

@@ -20,8 +20,8 @@ class ModelBesideMoved(Rule):
     - it is called with something that was moved to a device; and
     - it is known to be a module, or the code reads its parameters or state dict.
 
-    Not reported: attributes of a module, which it moves itself; a model that is passed to a
-    function, put into a list or tuple, or made with a device.
+    Not reported: attributes of a module, which it moves itself; classes of torch; a model that is
+    passed to a function, put into a list or tuple, or made with a device.
 
     ## Why is this bad?
     On a GPU the call raises "Expected all tensors to be on the same device": the parameters of the

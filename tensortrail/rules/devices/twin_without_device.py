@@ -37,8 +37,8 @@ class TwinWithoutDevice(Rule):
     Compares the calls of one function or class inside a function. Reports, as a note, the call
     without a device, if
 
-    - the two take the same arguments except for the device, and are within two statements of each
-      other or share arguments: `torch.zeros(n, dtype=dtype, device=device)` and
+    - the two set the same parameters except for the device, and are within two statements of each
+      other or pass some equal values: `torch.zeros(n, dtype=dtype, device=device)` and
       `torch.ones(n, dtype=dtype)`;
     - they are the same call in two branches; or
     - two or more other calls, and all of them, pass the same device.

@@ -36,13 +36,12 @@ class TwinWithoutOption(Rule):
     ## What it does
     Looks at parameters such as `dtype`, `generator`, `map_location`, `rand_device` or
     `offload_to_cpu` that a function passes on by name. Reports, as a note, a call that is not given
-    the option next to one that is, if
+    the option next to one that is, if both set the same parameters otherwise, and
 
-    - both call the same function, with the same arguments except for one;
-    - the two are in neighbouring statements, in two branches of a condition, or in one literal.
-
-    Calls of two different functions count in two branches, with three or more arguments that are
-    all equal, if the called function accepts the option.
+    - they call the same function, with values that are equal except for one;
+    - they call the same function, in the same or in neighbouring statements; or
+    - they call two functions that accept the option, in two branches, with three or more values
+      that are all equal.
 
     Not reported: code under a condition about the option, a result that is cast or an index, and
     `torch.zeros`, `ones`, `empty` and `full`, which often make masks.
