@@ -185,11 +185,11 @@ def is_only_believed(module: Module, function: FunctionNode, place: Place) -> bo
 
 
 def described(place: Place) -> str:
-    """Where a tensor lies, to follow "a tensor"."""
+    """Where a tensor is, to follow "a tensor"."""
     if place.where in (Where.OF, Where.LOCAL):
-        return f"that lies where `{place.subject}` does"
+        return f"on the device of `{place.subject}`"
     if place.where is Where.SELF:
-        return "that lies with the parameters of the module"
+        return "on the device of the module"
     if place.where is Where.LITERAL:
         return f"on {place.subject}"
     if place.where is Where.DEVICE:
@@ -198,7 +198,7 @@ def described(place: Place) -> str:
         Where.DEFAULT: "on the default device",
         Where.HOST: "on the CPU",
         Where.META: "on meta",
-    }.get(place.where, "that stays where it was made")
+    }.get(place.where, "left where it was made")
 
 
 def device_expression(

@@ -21,13 +21,13 @@ _OF_FORM = frozenset({"broadcast_tensors", "broadcast_shapes", "broadcast_to"})
 
 
 class Kind(Enum):
-    ONE_CALL = "line {} takes it where it takes that"
-    SAME_CALLEE = "line {} takes it as another line takes that"
+    ONE_CALL = "line {} takes both"
+    SAME_CALLEE = "line {} passes it to the same function"
     WRITTEN_TOGETHER = "line {} holds both"
-    HELD_TOGETHER = "line {} puts it where it puts that"
-    ATTRIBUTES = "line {} keeps it as the others are kept"
+    HELD_TOGETHER = "line {} puts both into one list or dict"
+    ATTRIBUTES = "line {} stores it next to others"
     RETURNED = "the function returns it"
-    OTHER_BRANCH = "line {} binds the same name to it in the other branch"
+    OTHER_BRANCH = "line {} gives it the same name in the other branch"
 
 
 class Way(NamedTuple):

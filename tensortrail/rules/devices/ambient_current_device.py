@@ -36,24 +36,24 @@ _NEEDS_A_GPU = frozenset(
 
 
 class AmbientCurrentDevice(Rule):
-    """Code uses a device that is written into it, or the current one, and was given another.
+    """A function uses the current GPU, or picks a device itself, although a device is at hand.
 
     ## What it does
-    Flags five cases:
-    `"cuda"` or `.cuda()` in a function that is given a device, or has one at hand: that of an
-    `Accelerator`, of a model that the class keeps, `self.device`, a `device_map`,
-    `get_current_device()` of the project (a note: often the code is for CUDA alone);
-    `"cuda" if torch.cuda.is_available() else "cpu"` in such a function, unless it stands in for a
-    device that was left out; `torch.autocast("cuda")` there is a note;
-    `torch.cuda.current_device()`, `synchronize()`, `get_rng_state()` and the like in such a
-    function, without a test that there is a GPU;
-    a default value of a parameter that asks for the current device, which happens once, at import;
-    an NCCL process group that is made before the device is set.
+    A device is at hand if the function has a `device` parameter, `self.device`, an `Accelerator`, a
+    `device_map` or the like. Reports in such a function:
+
+    - as a note, `"cuda"`, `.cuda()` and `torch.autocast("cuda")`;
+    - `"cuda" if torch.cuda.is_available() else "cpu"`, unless it replaces a missing device;
+    - as a note, `torch.cuda.current_device()`, `synchronize()` and `get_rng_state()`, if nothing
+      tests for a GPU.
+
+    In any function, reports a parameter default that asks for the current device, and an NCCL
+    process group that is created before the device is set.
 
     ## Why is this bad?
-    What was given may be another GPU, another kind of accelerator or the CPU: tensors then meet
-    on two devices, or the call fails because there is no GPU. A process group that is made before
-    `set_device` puts a context of every process on the first GPU.
+    Without a GPU the call raises. With several devices, a tensor is on the current GPU instead of
+    the given device, and the next operation mixes the two. A default is computed once, at import. A
+    process group created before `set_device` takes memory of the first GPU in every process.
 
     ## Fix safety
     Unsafe: the work moves to the device that was given.

@@ -45,28 +45,26 @@ _ENOUGH = 2
 
 
 class ArgumentDropped(Rule):
-    """A function accepts a device and calls what takes one, and never reads it.
+    """A function accepts a `device`, `dtype` or similar argument and never reads it.
 
     ## What it does
-    Reports a parameter such as `device`, `dtype`, `generator` or `offload_to_cpu`, or a variable
-    `device` or `target_device`, that the function never reads, although a call in it accepts an
-    argument of that name and does not get it:
+    Reports, as a note, an unread parameter about a device, a dtype, `map_location` or offloading,
+    or an unread variable such as `target_device`, if the function contains
 
-    - a factory of torch, or a function, class or method of the project;
-    - `x.to(device=device)` in a function that has a `dtype` too, and the other way round;
-    - unknown code that gets two other parameters by their names;
-    - a method that returns what its object keeps, where the same method of another class with the
-      same base reads the parameter.
-
-    All of them are notes: callers may pass the argument only because the signature has it.
+    - a call that accepts this argument and does not get it: a factory of torch, or a function,
+      class or method of the project;
+    - `x.to(device=device)` without the `dtype` that the function has too, or the other way round;
+    - a call of unknown code that is passed two of the other parameters by their names;
+    - a `return` of a stored value, where the same method of a sibling class reads the parameter.
 
     Not reported: a `dtype` if the result is cast, a device if the result is only an index.
 
     ## Why is this bad?
-    The caller names a device or type and gets a result on or of another.
+    The caller asks for a device or dtype and gets a result on another device or of another type. No
+    error is raised until that result is combined with other tensors.
 
     ## Fix safety
-    The fix is unsafe: it passes the argument on, which changes what callers get.
+    Unsafe: it passes the argument on, which changes what callers get.
 
     ## References
     - pytorch documentation, "Tensor attributes", `torch.device`
@@ -228,11 +226,10 @@ class Exact(Inputs):
                     yield self.finding(
                         module,
                         kept,
-                        f"`{name}` is never read in this method, and the one in line "
-                        f"{sibling.lineno}, of a class with the same base, brings there what it "
-                        "gives back",
+                        f"`{name}` is never read in this method; the one in line {sibling.lineno}, "
+                        "of a class with the same base, uses it for its result",
                         severity=Severity.NOTE,
-                        trail=[(sibling, f"reads `{name}`"), (kept, "given back as it was kept")],
+                        trail=[(sibling, f"reads `{name}`"), (kept, "returned as it was stored")],
                     )
                 for call, others in _passing_on(module, function, name):
                     given = ", ".join(f"`{each}`" for each in others)

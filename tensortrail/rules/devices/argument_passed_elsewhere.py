@@ -69,24 +69,29 @@ class Custom:
 
 
 class ArgumentPassedElsewhere(Rule):
-    """The other calls of a function in the project pass an argument that this one leaves out.
+    """A call leaves out an argument that nearly all other calls of the same function pass.
 
     ## What it does
-    Counts the calls of a function or class in the files of its package: those that pass `device`,
-    `dtype`, `generator`, `device_map`, an option about offloading and the like, and those that do
-    not; constants are not counted. Reports a call without it where the function around has the
-    same at hand, if at least four others pass it and hardly any does not, or two and all do.
+    Counts how the package calls a function or class, for arguments such as `device`, `dtype`,
+    `generator`, `device_map` and options about offloading. Reports a call without the argument if
+    the function around it has a value for it, and
 
-    Nothing is reported where the result is moved, for methods, and for names that stand for
-    several functions. It is a note for a `dtype`, which is often left out on purpose,
-    for what is loaded from a file, and where two or three others pass it and none does not.
+    - at least four other calls pass it, and twelve for each one that does not; or
+    - two or three others pass it, and all others do.
+
+    Reported as a note, and only if the rule is selected (`--select DEV533`): a missing `dtype`; a
+    function that reads files, such as `load_weights(path)`; and where only two or three others pass
+    the argument.
+
+    Not reported: a result that is moved, methods, and names that stand for several functions. Calls
+    that pass a constant are not counted.
 
     ## Why is this bad?
-    The default of the argument is right for other programs than this one, or nobody would pass it.
-    What this call makes lies on another device, or has another type, than what the others make.
+    The result is on another device, or has another type, than the results of the other calls. The
+    default of the argument is rarely right for this program, or the other calls would not pass it.
 
     ## Fix safety
-    The fix is unsafe: the argument may have been left out on purpose.
+    Unsafe: the argument may have been left out on purpose.
 
     ## References
     - pytorch documentation, "Tensor attributes", `torch.device`

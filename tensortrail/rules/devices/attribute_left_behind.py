@@ -23,28 +23,28 @@ _READ = ("from_numpy", "frombuffer")
 
 
 class AttributeLeftBehind(Rule):
-    """A module keeps a tensor as a plain attribute and computes with it after it has moved.
+    """A module computes with a tensor in a plain attribute, which `.to()` does not move.
 
     ## What it does
-    Reports an operation of a module that takes a tensor from a plain attribute, made without a
-    device or of an array while the module was set up, together with a parameter, a buffer, an
-    argument of `forward` or a tensor that was put on a device. `setattr` and `self.__dict__` store
-    an attribute too.
+    Reports, as a note, an operation in a method of a module on two tensors:
 
-    Nothing is reported if the attribute is set again elsewhere (but for another view of itself, and
-    the state of a layer, as in `out, self.hidden = self.rnn(x, self.hidden)`), if `to` or `_apply`
-    of the class takes it along, if it is moved on the way to the operation, or if it has no
-    dimension.
-    It is a note in a class or file that works on the CPU, such as an export, and in a package that
-    builds its modules under `with torch.device(device):`.
+    - one from a plain attribute, made without a device or from an array while the module was set
+      up;
+    - a parameter, a buffer, an argument of `forward`, or a tensor that was put on a device.
+
+    `setattr` and `self.__dict__` store an attribute too. So does a hidden state that goes through a
+    layer: `out, self.hidden = self.rnn(x, self.hidden)`.
+
+    Not reported: an attribute that is set again elsewhere, that `to` or `_apply` of the class
+    moves, or that is moved on its way to the operation; and a tensor without a dimension.
 
     ## Why is this bad?
-    `module.to(device)` moves parameters, buffers and submodules, and nothing else. The tensor
-    stays on the CPU, and the first call on a GPU stops.
+    The first call on a GPU raises, because the tensor is still on the CPU: `module.to(device)`
+    moves parameters, buffers and submodules, and nothing else.
 
     ## Fix safety
     Unsafe: the attribute becomes a buffer, with `persistent=False` so that state dicts stay as they
-    are. It is offered where the class assigns the attribute once.
+    are. Only offered if the class assigns the attribute once.
 
     ## References
     - pytorch documentation of `torch.nn.Module.register_buffer`
@@ -317,8 +317,8 @@ class Tabled(nn.Module):
             module,
             module.statement_of(carried.made),
             f"`{shown}` is made on the default device, where `.to()` does not reach it, and line "
-            f"{line} hands it to `{module.text(carried.call.func)}`, which is where the module is",
-            trail=((carried.call, "handed to a layer of the module"),),
+            f"{line} passes it to `{module.text(carried.call.func)}`, which `.to()` moves",
+            trail=((carried.call, "passed to a layer of the module"),),
         )
 
     def _reported(self, module: Module, at: ast.AST, found: Sequence[_Left]) -> Finding:
@@ -329,10 +329,10 @@ class Tabled(nn.Module):
         return self.finding(
             module,
             at,
-            f"{names} {are} that `.to()` does not move, and line {line} takes {it} together with a "
+            f"{names} {are} that `.to()` does not move, and line {line} combines {it} with a "
             f"tensor {there}",
             trail=(
-                (at, "kept as a plain attribute, where it was made"),
+                (at, "kept as a plain attribute"),
                 (meets, f"meets a tensor {there}"),
             ),
             severity=Severity.NOTE if need_not_move(module, at) else None,

@@ -23,16 +23,16 @@ class _Trip(NamedTuple):
 
 
 class BackToAnotherDevice(Rule):
-    """A tensor is taken to the CPU, and comes back to the current GPU instead of where it was.
+    """The result of a tensor moved to the CPU goes to the current GPU, not back to its device.
 
     ## What it does
-    Flags `.cuda()`, `.to("cuda")` and `device="cuda"` on what was made of `x.cpu()` or
+    Reports, as a note, `.cuda()` and `.to("cuda")` on a value computed from `x.cpu()` or
     `x.to("cpu")`, where `x` is an argument of the function or an attribute of the object.
 
     ## Why is this bad?
-    `x` may have been on another GPU, on another kind of accelerator, or on the CPU. What comes
-    back is on the current GPU, and meets the other tensors of the caller where they are not. On a
-    machine without a GPU it raises.
+    On a machine without a GPU, the move raises. With several devices, the next operation that
+    combines the result with another tensor of the caller may raise: `x` may have been on a second
+    GPU, on another kind of accelerator, or on the CPU.
 
     ## Fix safety
     Unsafe: the result is on another device than before.
@@ -116,9 +116,12 @@ def loaded(model, x, device):
         return self.finding(
             module,
             call,
-            f"`{shown}` was taken to the CPU, and what is made of it goes to the current GPU: "
-            f"`{shown}` may have been on another device",
-            trail=[(trip.away, f"`{shown}` is taken to the CPU"), (call, "it comes back here")],
+            f"`{shown}` was moved to the CPU, and its result goes to the current GPU: `{shown}` "
+            "may have been on another device",
+            trail=[
+                (trip.away, f"`{shown}` is moved to the CPU"),
+                (call, "the result goes to the GPU"),
+            ],
             fixes=[_back(module, function, call, trip)],
         )
 
@@ -209,4 +212,4 @@ def _back(module: Module, function: FunctionNode, call: ast.Call, trip: _Trip) -
         return None
     owner = module.text(func.value)
     edit = module.replace(call, f"{owner}.to({module.text(trip.source)}.device)")
-    return module.fix("bring it back to where it was", Safety.UNSAFE, edit)
+    return module.fix("move it back to where it was", Safety.UNSAFE, edit)

@@ -18,31 +18,30 @@ from tensortrail.rules.shared.in_tests import in_tests
 
 
 class BatchMovedInPart(Rule):
-    """One part of a batch is moved to a device, and another part meets it where it was loaded.
+    """One part of a batch is moved to a device, and another part is not.
 
     ## What it does
-    Looks at names that a loop gets together, as in `for x, y in loader`, of which some are moved to
-    a device in the loop and one is not. Reports an operation, a loss of torch or a module that
-    takes the part that was not moved together with what was computed from a moved one, also after
-    the loop, where both were collected in lists and joined by `torch.cat`. The same of
-    a mapping that a comprehension moves, `{k: v.to(device) for k, v in batch.items()}`, and a
-    member that is taken out of it before, or of the mapping as it was. A part may be a list whose
-    members a comprehension moves: `targets = [each.to(device) for each in targets]`. So may be what
-    a plain function, or a method of a class that is no module, takes apart: `x, y = batch` of an
-    argument, `x, y = next(rows)`.
+    Looks at names that one loop or assignment sets together, as in `for x, y in loader` or
+    `x, y = batch`, if some are moved to a device and one is not. Reports an operation, a loss or a
+    module that combines this one with a result of a moved one. Also reports
 
-    Parts of sequences of their own (`for x, y in zip(rows, others)`) are a note, and so is the
-    first argument of a module of which nothing says that it is a tensor. Nothing is reported if
-    the part is bound again in the loop, if the result was brought to the CPU before, or if the
-    file prepares its loaders with accelerate, which moves all parts itself.
+    - two lists that the loop fills and `torch.cat` joins afterwards, one of moved parts;
+    - a member that is taken from a batch before `{k: v.to(device) for k, v in batch.items()}`, or
+      from the old batch after it.
+
+    Reported as a note: `for x, y in zip(rows, others)`, and the first argument of a module, if
+    nothing else shows that it is a tensor.
+
+    Not reported: a part that is assigned again in the loop; a result that was brought to the CPU;
+    and files that call `prepare`, as with accelerate, which moves all parts itself.
 
     ## Why is this bad?
-    On the CPU nothing is wrong. The first batch on a GPU stops with "Expected all tensors to be on
-    the same device".
+    The first batch on a GPU raises "Expected all tensors to be on the same device". On the CPU
+    everything works.
 
     ## Fix safety
-    The fix is unsafe: it moves the part in the same way. It may be meant to bring the result back
-    to the CPU instead.
+    Unsafe: it moves the part in the same way. It may be meant to bring the result back to the CPU
+    instead.
 
     ## References
     - pytorch documentation, "Training a Classifier": inputs and targets are both sent to the GPU
@@ -390,8 +389,8 @@ def train(model, loader):
         return self.finding(
             module,
             meeting,
-            f"`{name}` is not moved, and what it meets here was computed from `{moved}`, which "
-            f"line {call.lineno} moves to a device",
+            f"`{name}` is not moved, and is combined here with a result of `{moved}`, which line "
+            f"{call.lineno} moves to a device",
             trail=((call, f"`{moved}` is moved, and `{name}` of the same batch is not"),),
             severity=None if sure and not batch.is_zipped else Severity.NOTE,
             fixes=(moved_too(module, name, moved, call),),

@@ -14,16 +14,19 @@ _CACHES = ("functools.lru_cache", "functools.cache", "lru_cache", "cache")
 
 
 class CachedDeviceTensor(Rule):
-    """A cache keeps a tensor of one device and answers with it for all devices.
+    """A cache returns a tensor on one device for every device.
 
     ## What it does
-    Flags `functools.lru_cache` and `cache` on a function that makes a tensor and is given no
-    device; and a dictionary whose key does not hold the device that the tensor stored under it
-    was made on.
+    Reports
+
+    - `functools.lru_cache` or `cache` on a function that makes a tensor on the current GPU and has
+      no argument that names a device;
+    - a dictionary that stores a tensor made on a device under a key without that device, and is
+      looked up before.
 
     ## Why is this bad?
-    The first call decides the device. A model on another GPU, or the same model after a move, is
-    given the old tensor: operations mix devices, or kernels read memory of another GPU.
+    The next operation raises, or a kernel reads memory of another GPU: the first call decides the
+    device, and a model on another GPU, or the same model after a move, gets the old tensor.
 
     ## Fix safety
     No fix is offered: every place that reads the cache has to use the same key.
@@ -153,7 +156,7 @@ def gather(tensors: dict, device: torch.device):
                 module,
                 function,
                 f"`{function.name}` is cached and makes its tensor on the GPU that is current at "
-                "the first call: every other device is given that one",
+                "the first call: later calls get this tensor on every device",
                 trail=[(written[0], "it is made here")],
             )
 
@@ -171,8 +174,8 @@ def gather(tensors: dict, device: torch.device):
                 yield self.finding(
                     module,
                     statement,
-                    f"this is made on `{device}`, and the key it is kept under does not hold "
-                    "that: another device is given the same tensor",
+                    f"this is made on `{device}`, which its key in the cache does not contain: "
+                    "another device gets the same tensor",
                     confidence=Confidence.MEDIUM,
                 )
 

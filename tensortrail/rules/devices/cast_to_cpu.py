@@ -19,17 +19,17 @@ _DTYPES = {
 
 
 class CastToCpu(Rule):
-    """A cast to `torch.FloatTensor` or the like takes the tensor to the CPU.
+    """A cast to `torch.FloatTensor` or a similar type moves the tensor to the CPU.
 
     ## What it does
-    Flags `x.type(torch.FloatTensor)`, `x.type("torch.LongTensor")` and the other types without
-    `cuda` in their name, where `x` lies where the caller or the module has it, and the result is
-    not moved at once.
+    Reports `x.type(torch.FloatTensor)`, `x.type("torch.LongTensor")` and the other types without
+    `cuda` in their name, if `x` is an argument of a function or is on the device of its module.
+
+    Not reported: a result that is moved or read out, and code under a condition about devices.
 
     ## Why is this bad?
-    These names are of a dtype on the CPU. A tensor of a GPU comes back to the CPU, waits for the
-    GPU on the way, and fails at the next tensor that is still there. A dtype changes nothing but
-    the dtype.
+    On a GPU, the next operation with another tensor raises: these names stand for a dtype *on the
+    CPU*. The cast also waits for the GPU. A plain dtype such as `torch.float32` moves nothing.
 
     ## Fix safety
     Unsafe: the tensor stays where it is, which later code may not expect.
@@ -112,8 +112,8 @@ class CastToCpu(Rule):
             yield self.finding(
                 module,
                 call,
-                f"`{kind}Tensor` is a type of the CPU: this takes a tensor {described(there)} "
-                "away from there",
+                f"`{kind}Tensor` is a type on the CPU: this moves a tensor {described(there)} to "
+                "the CPU",
                 fixes=[_fix(module, call, kind)],
             )
 
@@ -161,4 +161,4 @@ def _fix(module: Module, call: ast.Call, kind: str) -> Fix | None:
         return None
     dtype = f"torch.{_DTYPES[kind]}"
     edit = module.replace(said, dtype)
-    return module.fix(f"cast to `{dtype}`, and stay there", Safety.UNSAFE, edit)
+    return module.fix(f"cast to `{dtype}`, which moves nothing", Safety.UNSAFE, edit)

@@ -21,12 +21,12 @@ class CheckpointDeviceNotHere(Rule):
     """A file is loaded onto a GPU that this machine or process does not have.
 
     ## What it does
-    In a recorded run, reports a `torch.load` that failed because its tensors belong on a missing
+    In a recorded run, reports a `torch.load` that failed because it puts tensors on a missing
     device: the one in `map_location`, or the one that they were saved from on another rank or
     machine.
 
     ## Why is this bad?
-    The program ends. A checkpoint cannot be continued with fewer GPUs than it was written with.
+    The program ends. A checkpoint cannot be loaded with fewer GPUs than it was written with.
 
     ## What you may see
     ```

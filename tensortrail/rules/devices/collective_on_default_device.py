@@ -22,26 +22,26 @@ _ABOUT_DEVICES = re.compile("device|cuda|cpu|gpu|nccl|backend", re.IGNORECASE)
 
 
 class CollectiveOnDefaultDevice(Rule):
-    """A tensor made without a device is passed to a collective, which NCCL does on GPUs only.
+    """A tensor made without a device is passed to a collective operation of NCCL.
 
     ## What it does
-    Flags `torch.distributed.all_reduce`, `broadcast`, `all_gather` and the like, and `gather` and
-    `reduce` of an `Accelerator`, of a tensor that was made without a device: a number that was
-    counted, a flag, a length. So is the call of a function of the project that passes on to one of
-    them what it is given.
+    Reports a tensor that was made without a device, such as a counter, a flag or a length, and is
+    passed to
 
-    Nothing is reported where the call names a process group, where the file names another backend,
-    such as gloo, or starts the processes without naming any, where a condition about devices leads
-    to the call, or where the tensor was moved before it.
+    - `torch.distributed.all_reduce`, `broadcast`, `all_gather` and the like;
+    - `gather` and `reduce` of an `Accelerator`;
+    - a function of the project that passes its argument on to one of these.
+
+    Not reported: calls that name a process group; files that name another backend, such as gloo, or
+    call `init_process_group` without a backend; calls under a condition about devices.
 
     ## Why is this bad?
-    The tensor is on the CPU. With the backend NCCL the call raises "No backend type associated
-    with device type cpu", and only there: on one process it is often left out, and with gloo it
-    works.
+    The tensor is on the CPU, and NCCL takes tensors on GPUs only: the call raises "No backend type
+    associated with device type cpu". A test with one process, or with gloo, does not show it.
 
     ## Fix safety
-    Unsafe: the device that is at hand may not be the one of the process group. No fix is offered
-    where none is at hand.
+    Unsafe: the device at hand may not be the one of the process group. Not offered if no device is
+    at hand.
 
     ## References
     - huggingface/trl pull request 3245
@@ -248,8 +248,8 @@ def total(count):
         return self.finding(
             module,
             made.by,
-            f"this is on the default device, mostly the CPU, and line {call.lineno} passes it to "
-            f"`{shown}`: NCCL takes tensors of GPUs only",
+            f"this is on the default device, usually the CPU, and line {call.lineno} passes it to "
+            f"`{shown}`: NCCL takes tensors on GPUs only",
             trail=[(made.by, "made without a device"), (call, "passed to other processes")],
             fixes=[_made_there(module, function, made.by)],
         )

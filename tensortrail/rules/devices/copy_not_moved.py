@@ -12,22 +12,23 @@ from tensortrail.rules.shared.sentences import one_line
 
 
 class CopyNotMoved(Rule):
-    """A copy of a model stays where it was made, and meets the parameters of the moved model.
+    """A copy of a model is not moved with the model, and the parameters of both are combined.
 
     ## What it does
-    Follows two models whose parameters are taken together, as a moving average or a target network
-    does: `for p, q in zip(average.parameters(), model.parameters())` in the same function, or in
-    one of the file that is given both. Reports the one that is never moved, if the other one is,
-    and if it is a copy that was made before the move, or was made by the same class. So is an
-    object whose class, also of another file of the project, copies the parameters when it is made,
-    and is used after the model moved.
+    Looks at two models whose parameters are combined, as for a moving average or a target network:
+    `for p, q in zip(average.parameters(), model.parameters())`, in the same function or in one of
+    the same file. Reports the one that is never moved, if the other one is, and if it
 
-    Nothing is reported if the copy is passed on to code that may move it, if the parameters
-    are moved where they meet, and in modules, whose `to` moves both.
+    - was copied before the move;
+    - was made by the same class as the other one; or
+    - is an object of a project class that copies the parameters when it is created.
+
+    Not reported: a copy that is passed to code that may move it; parameters that are moved where
+    they are combined; copies in modules, whose `to` moves both.
 
     ## Why is this bad?
-    `model.to(device)` moves the parameters of `model` alone. The first update stops on a GPU with
-    "Expected all tensors to be on the same device"; on the CPU all goes well.
+    The first update on a GPU raises "Expected all tensors to be on the same device":
+    `model.to(device)` moves the parameters of `model` only. On the CPU everything works.
 
     ## Fix safety
     No fix is offered: either the copy is made after the move, or it is moved as well.
@@ -267,11 +268,11 @@ def plain(build):
         return self.finding(
             module,
             left.made,
-            f"`{left.name}` stays where it is made: line {left.move.lineno} moves `{left.model}` "
-            f"alone, and line {left.used.lineno} takes the parameters of both together",
+            f"`{left.name}` is never moved: line {left.move.lineno} moves `{left.model}` only, and "
+            f"line {left.used.lineno} combines the parameters of both",
             trail=[
                 (left.made, "made here, and never moved"),
                 (left.move, f"`{one_line(module, left.move)}` moves the other one"),
-                (left.used, "both are needed on one device"),
+                (left.used, "both have to be on one device"),
             ],
         )

@@ -30,25 +30,28 @@ _FOR_GPUS = ("triton", "cupy", "pycuda", "cuda", "flash_attn", "apex")
 
 
 class CudaBesideArgument(Rule):
-    """A tensor is put on the current GPU, and meets tensors that are where the caller put them.
+    """A tensor on the current GPU is combined with tensors on the caller's device.
 
     ## What it does
-    Follows the places of tensors through a function that has no other device at hand. Reports
-    `.cuda()`, `.to("cuda")` and `device="cuda"`, and calls that leave a `device` to its default
-    `"cuda"`, on a tensor that an operation then takes together
-    with a parameter of the module, the output of a submodule, or an argument that may lie
-    anywhere. A test of `torch.cuda.is_available()` changes nothing: a machine with a GPU can be
-    asked for the CPU. Nor does one of `x.is_cuda`: `.cuda()` is the current GPU, and `x` may be on
-    another.
+    Looks at functions that have no other device at hand. Reports `.cuda()`, `.to("cuda")`,
+    `device="cuda"`, and a call that leaves a `device="cuda"` default as it is, if an operation
+    combines the tensor with
 
-    It is a note in a file that asks no tensor for its device: all of it may be for the one current
-    GPU. So it is in a package, or a project, that writes `.cuda()` nearly as often as it names a
-    device. After `x.is_cuda` it is a note in an example.
+    - a parameter of the module or the output of a submodule;
+    - an argument that may be on any device.
 
-    Files that import Triton or CUDA bindings are left alone: they run on GPUs only.
+    Also reports `y.cuda()` under `if x.is_cuda`: `x` may be on another GPU than the current one.
+
+    A test of `torch.cuda.is_available()` changes nothing: on a machine with a GPU, the caller may
+    still choose the CPU.
+
+    Reported as a note: files that never read the device of a tensor, and projects that write
+    `.cuda()` nearly as often as they name a device. They may be meant for the current GPU alone.
+
+    Not reported: files that run on GPUs only, because they import Triton or CUDA bindings.
 
     ## Why is this bad?
-    With the model on the CPU, or on a GPU that is not the current one, the operation stops with
+    With the model on the CPU, or on a GPU that is not the current one, the operation raises
     "Expected all tensors to be on the same device".
 
     ## Fix safety

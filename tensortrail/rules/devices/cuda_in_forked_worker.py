@@ -27,17 +27,20 @@ CHANGE = (
 
 
 class CudaInForkedWorker(Rule):
-    """A process that was forked after CUDA had begun uses CUDA.
+    """A forked process uses CUDA, although its parent process has used it before.
 
     ## What it does
-    Flags `.cuda()`, `.to("cuda")` and `device="cuda"` in what a DataLoader with `num_workers` runs
-    in its workers: `__getitem__` and `__iter__` of its dataset, and `collate_fn`. So is such a
-    loader of a `TensorDataset` whose tensors are on a GPU. In a recorded run, reports the line at
-    which a forked process asks for a GPU.
+    In code, looks at each `DataLoader` with `num_workers`. Reports
+
+    - `.cuda()`, `.to("cuda")` and `device="cuda"` in code that runs in the workers: `__getitem__`
+      and `__iter__` of the dataset, and `collate_fn`;
+    - a `TensorDataset` whose tensors are on a GPU.
+
+    In a recorded run, reports the line at which a forked process asks for a GPU.
 
     ## Why is this bad?
-    CUDA cannot be used in a fork of a process that used it before: torch raises a RuntimeError,
-    and the message of the DataLoader buries the line in a traceback of the worker.
+    The first batch raises a RuntimeError: CUDA cannot be used in a fork of a process that has used
+    it. The message of the DataLoader hides the line in the traceback of a worker.
 
     ## What you may see
     ```
@@ -45,8 +48,8 @@ class CudaInForkedWorker(Rule):
     ```
 
     ## Fix safety
-    Unsafe: a recorded run offers to leave the tensor on the CPU, and the loop has to move it. With
-    `multiprocessing_context="spawn"` workers may use CUDA; they import the program again.
+    Unsafe: a recorded run offers to leave the tensor on the CPU, and then the loop has to move it.
+    With `multiprocessing_context="spawn"`, workers may use CUDA, but they import the program again.
 
     ## References
     - pytorch/pytorch documentation, "Multiprocessing best practices"
@@ -152,8 +155,8 @@ def loaders(images, more):
                     module,
                     loader,
                     f"`{one_line(module, held)}` is on a GPU, and the workers that are forked here "
-                    "take parts of it: CUDA cannot be used there",
-                    trail=[(module.placement_at(held).by, "put there here")],
+                    "read parts of it: CUDA cannot be used there",
+                    trail=[(module.placement_at(held).by, "moved to the GPU here")],
                 )
 
     def _in_a_worker(self, module: Module, loader: ast.Call, call: ast.Call) -> Finding:

@@ -14,20 +14,22 @@ from tensortrail.rules.view import FunctionNode
 
 
 class CudaWhereCpuIsChosen(Rule):
-    """A program falls back on the CPU, and asks CUDA for something all the same.
+    """A program chooses the CPU where there is no GPU, and calls a CUDA function all the same.
 
     ## What it does
-    Flags `torch.cuda.synchronize()`, `torch.cuda.Stream()`, `get_device_name()` and others that
-    raise where there is no GPU, in code that has chosen `"cuda" if torch.cuda.is_available() else
-    "cpu"`: before it in the same function, or at the top of the file or in the class, if the
-    function uses what was chosen.
+    Reports `torch.cuda.synchronize()`, `torch.cuda.Stream()`, `get_device_name()` and others that
+    raise without a GPU, in code that works with the result of
+    `"cuda" if torch.cuda.is_available() else "cpu"`. The choice is made
 
-    Nothing is reported under a condition about devices, in a `try`, and where the function is left
-    without a GPU before.
+    - earlier in the same function; or
+    - at the top of the file or in the class, and the function uses it.
+
+    Not reported: a call under a condition about devices, in a `try`, or after a `return` for
+    machines without a GPU.
 
     ## Why is this bad?
-    The program is meant to run without a GPU. There it stops at this call, after the model was
-    loaded and moved.
+    On a machine without a GPU, the program raises at this call, after it has loaded and moved the
+    model. It was written to run there.
 
     ## What you may see
     ```
@@ -35,7 +37,8 @@ class CudaWhereCpuIsChosen(Rule):
     ```
 
     ## Fix safety
-    Unsafe: the call is put under a test for a GPU, where nothing uses its result.
+    Unsafe: the call is put under `if torch.cuda.is_available()`. Only offered if nothing uses its
+    result.
 
     ## References
     - facebookresearch/detectron2 pull request 530
@@ -172,8 +175,8 @@ def where(local_rank):
         return self.finding(
             module,
             call,
-            f"`{one_line(module, call.func)}` raises where there is no GPU, and line "
-            f"{choice.node.lineno} chooses the CPU there",
+            f"`{one_line(module, call.func)}` raises without a GPU, and line "
+            f"{choice.node.lineno} chooses the CPU in that case",
             trail=[(choice.node, f"`{choice.name}` is the CPU without a GPU")],
             fixes=[fix] if alone and _names_torch(module) else [],
         )

@@ -19,18 +19,17 @@ _DEVICES = ("cuda", "cpu", "mps", "xpu", "npu")
 
 
 class DefaultDeviceMeetsArgument(Rule):
-    """A tensor made on a `device` argument meets another argument, and the default fits only one
-    place.
+    """A function makes a tensor on its default `device` and combines it with the caller's tensor.
 
     ## What it does
-    Flags a function with a default such as `device="cuda"` or `device="cpu"` that makes a tensor
-    there and takes it together with a tensor argument which it does not move. Nothing is reported
-    where the function tests the device, or moves the argument. It is a note where every call of
-    the project passes the device.
+    Reports, as a note, a function with a default such as `device="cuda"` or `device="cpu"`, if a
+    tensor that it makes on this device is combined with a tensor argument that it does not move.
+
+    Not reported: functions that test the type or number of the device.
 
     ## Why is this bad?
-    Who leaves `device` out has to have the other tensor on just that device. The tensor knows
-    where it is: a second way to say it can only be wrong.
+    A caller that leaves `device` out gets a device mismatch, unless its tensor happens to be on the
+    default device. The tensor argument already says which device is right.
 
     ## Fix safety
     No fix is offered: callers may pass the argument.
@@ -150,8 +149,8 @@ def table(rows: int, device="cuda"):
         return self.finding(
             module,
             node,
-            f"this is on `{name}`, {defaults[name].value!r} unless it is given, and line {line} "
-            f"takes it together with `{other}`, which is where the caller has it",
+            f"this is on `{name}`, by default {defaults[name].value!r}, and line {line} combines "
+            f"it with `{other}`, which is on the caller's device",
             severity=severity,
             trail=[
                 (defaults[name], f"the default of `{name}`"),

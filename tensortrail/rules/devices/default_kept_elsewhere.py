@@ -16,23 +16,23 @@ _KEYWORDS = frozenset({"device", "dtype", "map_location"})
 
 
 class DefaultKeptElsewhere(Rule):
-    """An argument may be None, what stands for it then is kept elsewhere, and it is used itself.
+    """An argument that may be None is used instead of the value stored in its place.
 
     ## What it does
-    Flags `.to(device)`, `torch.zeros(n, device=device)` and the like with an argument,
-    after `self.device = device or ...`, or another name for the same, has settled what stands for
-    it where it is None.
+    Looks at functions that replace None, as in `self.device = device or "cuda"`. Reports, as a
+    note, a later use of the argument itself where a device or dtype is needed: `.to(device)`,
+    `torch.zeros(n, device=device)` and the like.
 
-    Nothing is reported where None means the CPU, where the function binds the argument anew, and
-    where it asks whether the argument is None before it uses it.
+    Not reported: a replacement that is the CPU or None, an argument that is assigned again, and a
+    use under a test of the argument.
 
     ## Why is this bad?
-    Whoever leaves the argument out gets `None`: `module.to(None)` moves nothing, and a factory
-    makes its tensor on the default device. The rest of the object works on the device that was
+    A caller that leaves the argument out passes None: `module.to(None)` moves nothing, and a
+    factory makes its tensor on the default device. The rest of the object is on the device that was
     chosen.
 
     ## Fix safety
-    Unsafe: the device is another one for callers that leave it out.
+    Unsafe: for callers that leave the argument out, the device changes.
 
     ## References
     - pytorch/tnt pull request 398
@@ -195,9 +195,9 @@ def start(count, device=None):
                 yield self.finding(
                     module,
                     use,
-                    f"`{name}` may be None here: what it stands for then is in `{kept}`, "
-                    f"see line {settled.lineno}",
-                    trail=[(settled, f"`{kept}` is settled here"), (use, f"`{name}` is used")],
+                    f"`{name}` may be None here; line {settled.lineno} stores its replacement in "
+                    f"`{kept}`",
+                    trail=[(settled, f"`{kept}` is set here"), (use, f"`{name}` is used")],
                     fixes=[_settled_instead(module, use, kept)],
                 )
 

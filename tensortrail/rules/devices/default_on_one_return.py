@@ -21,26 +21,27 @@ _ONE = "|".join(FACTORIES)
 
 
 class DefaultOnOneReturn(Rule):
-    """A function answers on the default device on one path, and where its argument is on another.
+    """One `return` of a function gives a tensor on the default device, and another does not.
 
     ## What it does
-    Follows the places of tensors through a function and compares what its `return` statements give
-    back. Reports a tensor that was made without a device and is returned as it is, where another
-    `return` of the same function gives a tensor that lies with an argument, with the parameters of
-    the module or on a device that was passed. Where no device is named it is a note: callers may
-    never come there, or work on the CPU. So is a tensor without a dimension: it may stand
-    beside a tensor of any device, but not in `torch.stack`, in `torch.cat` or in a collective.
+    Compares the `return` statements of a function. Reports a tensor that was made without a device
+    and is returned as it is, if another `return` gives a tensor that is on the device of an
+    argument, of the module, or on a device that was passed.
 
-    Nothing is reported while an object is set up, where a condition about devices leads to the
-    `return`, nor for an empty list, of which nobody knows the device.
+    Reported as a note: functions that name no device; and a tensor without a dimension. Such a
+    tensor can be combined with any other, but not in `torch.stack`, `torch.cat` or a collective
+    operation.
+
+    Not reported: a `return` under a condition about devices or about the type of an argument, and
+    one where the tensor of the other `return` is None or an empty list.
 
     ## Why is this bad?
-    The odd path is mostly the rare one: an empty batch, a missing label. On a GPU the caller gets
-    a CPU tensor there, and the program stops far from the cause, after hours of training.
+    On a GPU, the caller gets a CPU tensor on the rare path, such as an empty batch or a missing
+    label. The program then raises far from the cause, often after hours of training.
 
     ## Fix safety
-    The fix is unsafe: it passes the device of the other answer. Where several devices are at hand,
-    another may be meant.
+    Unsafe: it passes the device of the other result. If several devices are at hand, another one
+    may be meant.
 
     ## References
     - Lightning-AI/torchmetrics, the answer of metrics for empty inputs
@@ -178,13 +179,13 @@ def dropped(self, x: torch.Tensor = None, shape=None):
         return self.finding(
             module,
             made,
-            f"this is returned on the default device, and what line {line} gives is a tensor "
+            f"this is returned on the default device, and line {line} returns a tensor "
             f"{described(there)}",
             severity=Severity.NOTE if plain else None,
             trail=(
                 (made, "made without a device"),
                 (node, "returned"),
-                (other, "the other answer"),
+                (other, "the other result"),
             ),
             fixes=(made_there(module, function, places, made, there),),
         )

@@ -34,23 +34,23 @@ _BINDING = (
 
 
 class DeviceEqStr(Rule):
-    """A torch.device is compared with a string, which is never equal.
+    """A `torch.device` is compared with a string, and the two are never equal.
 
     ## What it does
-    Flags `t.device == "cuda"`, `!=`, `a.device == b.device == "cuda"` and membership in a list of
-    strings only, where the value is a `torch.device`, or a parameter that may be one
-    (`torch.device | str`). What a function uses as only a tensor can be used is a tensor. Values
-    that are strings are not flagged, nor is a list that holds devices too. Where the branch that
-    is always taken only moves, as in `if x.device != "cpu": x = x.cpu()`, or only empties a cache,
-    it is a note. So it is beside a flag that the class switches off by the type of its device.
+    Reports, of a value that is a `torch.device` or may be one (`torch.device | str`):
+
+    - `t.device == "cuda"`, `!=`, and `a.device == b.device == "cuda"`;
+    - `t.device in ("cpu", "meta")`, for a list, tuple or set of strings only;
+    - `match t.device:` with `case "cuda":`.
+
+    Reported as a note: a branch that only moves (`if x.device != "cpu": x = x.cpu()`) or empties a
+    cache, and a comparison beside a flag that depends on the type of the device.
 
     ## Why is this bad?
-    `torch.device("cuda") == "cuda"` is False, and `!=` is True: the branch for meta tensors is
-    never taken, and a model is built on the GPU that was to stay on meta.
+    The branch is never taken, or always: a model that should stay on meta is built on the GPU.
 
     ## Fix safety
-    Unsafe: the branch now runs that never did. For a value that may be a string as well, it is
-    made a device first.
+    Unsafe: a branch that never ran now runs. A value that may be a string is made a device first.
 
     ## References
     - NVIDIA/TransformerEngine pull request 2519

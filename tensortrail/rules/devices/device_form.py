@@ -35,22 +35,24 @@ _NOT_ZERO = "a device without a number is the current one, which need not be num
 
 
 class DeviceForm(Rule):
-    """One device in two forms: with its number and without, as a string, as an int.
+    """A device is used in the wrong form: without its number, as a string, or as an int.
 
     ## What it does
-    Flags `t.device == torch.device("cuda")` and a comparison with `torch.device(x)`, where `x` may
-    have no number; `.type` or `.index` of a value that may be a string; `.index` of a
-    `torch.device` made of what a caller gave, used as if it were a number; `device.index or 0`,
-    or `index or 0` of an argument that may be None; `device.index or -1`;
-    the context manager `torch.cuda.device(0)` or the number of `torch.cuda.current_device()`
-    where a device is needed.
+    Reports
+
+    - `t.device == torch.device("cuda")`, and a comparison with a bare number;
+    - as a note, a comparison with `torch.device(x)` if `x` may have no number;
+    - as a note, `.type` or `.index` of a value that may be a string;
+    - `.index` used as a number, if a caller gives the device; `.index or -1`; as a note,
+      `.index or 0`;
+    - `torch.cuda.device(0)`, a context manager, or a number without its backend as a device.
 
     ## Why is this bad?
-    The device of a tensor always has a number, so it never equals `torch.device("cuda")`.
-    `torch.device("cuda").index` is None. A string has no `.type`.
+    A comparison is always False: the device of a tensor has a number, and `torch.device("cuda")`
+    has none, so its `index` is None. A string has no `.type`: an AttributeError.
 
     ## Fix safety
-    Unsafe: comparing types takes all GPUs for the same.
+    Unsafe: a comparison of types treats all GPUs as the same.
 
     ## References
     - huggingface/accelerate pull requests 2254 and 3895
@@ -247,7 +249,7 @@ def f(device: Union[str, torch.device]):
                 yield self.finding(
                     module,
                     compare,
-                    f"`{one_line(module, tensors)}` names a number, as in `{given.value}:0`: it "
+                    f"`{one_line(module, tensors)}` has a number, as in `{given.value}:0`: it "
                     f'never equals `torch.device("{given.value}")`',
                     severity=Severity.ERROR,
                     fixes=[_by_type(module, compare, tensors, str(given.value))],
@@ -309,7 +311,7 @@ def f(device: Union[str, torch.device]):
             yield self.finding(
                 module,
                 node,
-                f'`{one_line(module, node)}` is None where "cuda" was given without a number',
+                f'`{one_line(module, node)}` is None if the device is "cuda", without a number',
                 trail=[(made, "the device is made here")],
             )
 
@@ -324,7 +326,7 @@ def f(device: Union[str, torch.device]):
             yield self.finding(
                 module,
                 chosen,
-                f'`{shown}` may be a string, such as "cuda:0": it is then taken for a number',
+                f'`{shown}` may be a string, such as "cuda:0": it is then used as a number',
                 severity=Severity.NOTE,
             )
 
@@ -365,7 +367,7 @@ def f(device: Union[str, torch.device]):
             yield self.finding(
                 module,
                 said,
-                f"this is a number, which does not say the kind of device: elsewhere in this file "
+                f"this is a number, without the kind of device: elsewhere in this file "
                 f"`{owner}.current_device_name()` is used",
                 confidence=Confidence.MEDIUM,
             )

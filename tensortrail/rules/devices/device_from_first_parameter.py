@@ -29,24 +29,24 @@ from tensortrail.rules.view import FunctionNode
 
 
 class DeviceFromFirstParameter(Rule):
-    """A device is read from one tensor of a model, and the model computes on another.
+    """The device of one weight or component is used, although the model computes on another one.
 
     ## What it does
-    Reports code that takes the device of one weight or component for that of the computation:
+    Reports, as a note except for the last:
 
     - `self.device` in a method that has a `device` parameter;
-    - inputs moved to a `diffusers` component that is then called, not to `_execution_device`;
-    - `next(module.parameters()).device` beside offloading hooks, without a test for meta;
-    - tensors made at `self.device` or moved to the first parameter, or to that of each module.
-
-    An error: `next(self.parameters())` in a class that has buffers only. All others are notes.
+    - inputs of a diffusers component moved to its device, not to `_execution_device`;
+    - a tensor made on `self.device` that is combined with an input;
+    - `next(module.parameters()).device` for an input of `module`, for each of several modules, or
+      in code about offloading hooks, if nothing tests for meta;
+    - as an error, `next(self.parameters())` in a class that has buffers only.
 
     ## Why is this bad?
-    With offloading, weights are on meta or on the CPU until their hook brings them: inputs that
-    follow a weight go there too. A class of buffers has no first parameter: `next` raises.
+    The operation raises: with offloading, a weight is on meta or on the CPU until its hook loads
+    it, and an input moved to it goes there too. A class without parameters raises StopIteration.
 
     ## Fix safety
-    Unsafe, and only where the function is given a device.
+    Unsafe: it uses the `device` parameter, and is only offered if there is one.
 
     ## References
     - huggingface/diffusers, inputs moved to `self.device`; vllm-project/compressed-tensors #120
@@ -266,8 +266,8 @@ class Loader:
             yield self.finding(
                 module,
                 said,
-                f"this goes to `self.device`, and `{function.name}` is given `{parameter.arg}`: "
-                "with offloading, or components on several devices, they differ",
+                f"this uses `self.device`, and `{function.name}` is given `{parameter.arg}`: the "
+                "two differ with offloading, or with components on several devices",
                 severity=None if own else Severity.NOTE,
                 trail=[(parameter, f"`{parameter.arg}` is given here")],
                 fixes=[module.fix(f"use `{parameter.arg}`", Safety.UNSAFE, edit)],
@@ -290,7 +290,7 @@ class Loader:
                     yield self.finding(
                         module,
                         place,
-                        f"`{one_line(module, place)}` is where weights are, and this meets "
+                        f"`{one_line(module, place)}` is the device of the weights, and this meets "
                         f"`{one_line(module, given)}`: while weights are offloaded, inputs are "
                         "elsewhere",
                         severity=Severity.NOTE,
@@ -307,8 +307,8 @@ class Loader:
                     yield self.finding(
                         module,
                         said,
-                        f"the first parameter of `{owner}` need not be where it computes: it is "
-                        "on meta or on the CPU while weights are offloaded or not yet loaded",
+                        f"`{owner}` may compute on another device than its first parameter, "
+                        "which is on meta or the CPU while it is offloaded or not yet loaded",
                         severity=Severity.NOTE,
                     )
 
@@ -317,8 +317,8 @@ class Loader:
             yield self.finding(
                 module,
                 call,
-                "modules without parameters, and those that keep their weights in buffers, come "
-                "here too: `next` raises StopIteration for them",
+                "this also runs for modules without parameters, such as those that keep their "
+                "weights in buffers: `next` raises StopIteration for them",
                 severity=Severity.NOTE,
             )
 
@@ -347,7 +347,7 @@ class Loader:
             yield self.finding(
                 module,
                 said,
-                f"`{one_line(module, said)}` is where the weights wait while they are offloaded: "
+                f"`{one_line(module, said)}` is where the weights are while offloaded, and "
                 f"`{called}` computes on `self._execution_device`",
                 severity=None if is_made_for_offloading(module, said) else Severity.NOTE,
             )
@@ -375,7 +375,7 @@ class Loader:
                     module,
                     above,
                     f"this may be meta: a parent of offloaded modules has no hook of its own, and "
-                    f"the parameters of `{shown}` are on meta until a hook brings them",
+                    f"the parameters of `{shown}` are on meta until a hook loads them",
                     confidence=Confidence.MEDIUM,
                 )
 

@@ -29,23 +29,28 @@ _MOST_IN_HUNDRED_OF_ALL, _MOST_IN_HUNDRED_OF_OTHERS = 25, 50
 
 
 class DeviceLeftOutOnce(Rule):
-    """A file passes `device` to a function everywhere but here.
+    """A call leaves out `device`, although nearly all calls like it in the file pass one.
 
     ## What it does
-    Counts the calls that are given `device=` and those of their kind that are not: factories of
-    torch in one function, calls of one factory in a file, factories of a file that take the dtype
-    of a tensor (`dtype=x.dtype`), all factories of a file, calls of any other name that is given
-    a device somewhere in the file, and methods that nearly all calls in the package pass one to.
-    Reports a call without it if those with it are as many or more in a function, at least four
-    (six for all factories, two for other names) in a file, and hardly any other is without.
+    Compares calls with `device=` and calls without it, among
 
-    Nothing is reported while an object is set up without a device, for a result that is moved,
-    indexed with, read out or copied, for one without a dimension (unless others without one are
-    given a device), and in functions that have no device at hand.
+    - the factories of torch in one function;
+    - the calls of one factory in the file, and all factories in the file;
+    - the factories in the file that take the dtype of a tensor (`dtype=x.dtype`);
+    - the calls of any other name that is given a device somewhere in the file;
+    - the methods that nearly all calls in the package pass a device to.
+
+    Reports a call without a device if those with one are clearly the rule: as many or more in one
+    function, at least four times as many in a file (and at least four, or six of all factories), or
+    twice as many for another name.
+
+    Not reported: a result that is moved, copied, read out or used as an index; a result without a
+    dimension, unless similar calls pass a device; an object that is set up without a device; and
+    functions without a device at hand.
 
     ## Why is this bad?
-    Whoever wrote the file knew that the device has to be given. What is made here lies on the
-    default device, and meets tensors of another one if the rest of the file is right.
+    The result is on the default device, and an operation that combines it with tensors on another
+    one raises. The calls around it show that the device matters here.
 
     ## Fix safety
     No fix is offered: which device is meant can differ from call to call.

@@ -19,19 +19,20 @@ class DeviceMismatch(Rule):
     """An operation was given tensors on different devices.
 
     ## What it does
-    In a recorded run, reports exceptions about operands on different devices, and operations on CPU
-    and meta tensors that raise none, with the device of each operand and the line that put it
-    there.
+    In a recorded run, reports the device of each operand, and the line that put it there, for
+
+    - an exception about operands on different devices;
+    - an operation on a CPU tensor and a meta tensor that raises nothing.
 
     ## Why is this bad?
-    The program ends with an exception, or goes on with wrong numbers: some operations on a CPU and
-    a meta tensor, such as a linear layer without bias, raise nothing and return uninitialised
+    The program ends with an exception, or continues with wrong numbers: some operations on a CPU
+    and a meta tensor, such as a linear layer without bias, raise nothing and return uninitialised
     memory. Usual causes:
 
     - a tensor made without a device, or a batch that is not moved;
     - a copy of the model (`copy.deepcopy`, an average of its weights) or an optimizer made before
       the model was moved;
-    - a plain attribute where a buffer is meant (`tensortrail check` reports it).
+    - a plain attribute that should be a buffer (`tensortrail check` reports it).
 
     ## What you may see
     ```
@@ -56,8 +57,8 @@ class DeviceMismatch(Rule):
     ```
 
     ## Fix safety
-    Unsafe. Offered where one call made or read the tensor in the wrong place, or where one line
-    after a move repairs it. Elsewhere only you know which operand to move.
+    Unsafe. Offered if one call made or read the tensor in the wrong place, or if one line after a
+    move repairs it. Otherwise only you know which operand to move.
 
     ## References
     - pytorch/pytorch documentation, "Meta device"

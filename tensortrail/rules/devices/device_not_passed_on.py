@@ -32,28 +32,29 @@ _OF_A_DEFAULT = 2
 
 
 class DeviceNotPassedOn(Rule):
-    """A function has a device at hand, and makes a tensor without it.
+    """A function has a device at hand and makes a tensor without it.
 
     ## What it does
-    Notes calls that accept `device` and are not given it, in a function that has a device for the
-    purpose: a parameter or variable `device`, `self.device`, or that of a tensor whose shape or
-    dtype the call takes. The call is a factory of torch, or a function or class of the project
-    (for the shape or dtype of a tensor: if other calls of it are given a device).
-    Also notes a device that is accepted or determined, and never read; and calls of functions of
-    the project that accept `dtype`, `generator`, `map_location`, `offload_to_cpu` and the like, in
-    a function with a parameter of the same name that it does not pass on to them; factories that
-    are given the device of such a function, and not its `dtype` or `generator`, too. So is
-    `x.to(device)` in a function with a `dtype` where another move takes both, a `dtype`,
-    `generator` or option about offloading that is accepted and never read, and a call of a method
-    that is known by its name only, if all methods of that name in the package accept the device
-    and other calls pass it.
+    Reports a call that accepts `device` and is not given one, of a factory of torch or of a
+    function or class of the project. The function around it has a device: a parameter or variable
+    `device`, `self.device`, or that of a tensor whose shape or dtype the call takes.
 
-    Nothing is reported for a result that is moved, indexed with, read out or copied, for one
-    without a dimension, and while an object is set up without a device.
+    Also reports, for a parameter such as `dtype`, `generator`, `map_location` or `offload_to_cpu`:
+
+    - a function that never reads it, or never reads its `device`;
+    - a call of a project function that accepts it and is not given it, and `from_pretrained`
+      without the `device_map` or `torch_dtype` of the function;
+    - a factory that is given the `device` of the function, but not its `dtype` or `generator`;
+    - `x.to(device)`, if another move in the function takes the `dtype` too.
+
+    Also reports a command-line option about devices that the program never reads.
+
+    Not reported: a result that is moved, copied, read out or used as an index; a result without a
+    dimension; and an object that is being set up.
 
     ## Why is this bad?
-    What is made lies on the default device. In a function that works on another one it meets
-    tensors of that.
+    The result is on the default device. If the function works on another one, the next operation
+    that combines the two raises.
 
     ## Fix safety
     No fix is offered: which device is meant can differ from call to call.
@@ -224,7 +225,7 @@ def table(n, device):
                 continue
             for call in accepting(module, function, name):
                 if not is_maker(module, call) or _takes_its_neighbour(call, name):
-                    message = f"this accepts `{name}`, which the function is given, and gets none"
+                    message = f"this accepts `{name}`, and the function does not pass its own on"
                     yield self.finding(module, call, message)
 
     def _loaded_without(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
@@ -232,7 +233,7 @@ def table(n, device):
         for name in sorted({each.arg for each in parameters(function)} & _OF_LOADERS):
             for call in module.calls("from_pretrained", inside=function):
                 if name not in named(call) and not may_be_given_anything(call):
-                    message = f"this accepts `{name}`, which the function is given, and gets none"
+                    message = f"this accepts `{name}`, and the function does not pass its own on"
                     yield self.finding(module, call, message)
 
     def _moved_without(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
@@ -245,7 +246,7 @@ def table(n, device):
         for call in moves if both else ():
             if _passes(call, "device") and len(call.args) + len(call.keywords) == 1:
                 line = both[0].lineno
-                message = f"this takes `device` and not `dtype`; line {line} takes both"
+                message = f"this passes `device` and not `dtype`; line {line} passes both"
                 yield self.finding(module, call, message)
 
     def _reported(self, module: Module, call: ast.Call, said: str) -> Finding:

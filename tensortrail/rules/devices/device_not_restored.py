@@ -18,20 +18,20 @@ _SETTERS = {
 
 
 class DeviceNotRestored(Rule):
-    """The current or default device is changed for a while, and stays changed if the work raises.
+    """The current or default device is changed, and not restored if the code in between raises.
 
     ## What it does
-    Flags a function that saves the current device, the default device or the default dtype, sets
-    another one, works, and sets the saved one again, where that is not in a `finally`; also where
-    a `return` between the two leaves the function without it.
+    Reports, as a note, a function that saves the current device, the default device or the default
+    dtype, sets another one, and later restores the saved one outside of a `finally`. An exception
+    or a `return` in between skips that line.
 
     ## Why is this bad?
-    The setting belongs to the whole process or thread. After an exception that somebody catches,
-    such as an out-of-memory error that is tried again, everything else is made on the wrong
-    device.
+    After an exception that is caught, such as an out-of-memory error before a retry, all later
+    tensors are made on the wrong device or with the wrong dtype. The setting belongs to the whole
+    process or thread.
 
     ## Fix safety
-    No fix is offered: a context manager, such as `with torch.device(...)`, is mostly better than a
+    No fix is offered: a context manager, such as `with torch.device(...)`, is usually better than a
     `finally`.
 
     ## References

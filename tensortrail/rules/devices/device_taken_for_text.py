@@ -25,23 +25,25 @@ _OTHERS = frozenset({"tensorflow", "jax", "paddle", "mxnet", "cupy"})
 
 
 class DeviceTakenForText(Rule):
-    r"""A torch.device is used as its name, or as the name of its type.
+    """A `torch.device` is used as a string, or as the name of a device type.
 
     ## What it does
-    Flags `"cpu" in t.device` and methods of a text, such as `t.device.startswith("cuda")`;
-    `torch.autocast(model.device)` and `torch.autocast(str(x.device))`, which takes the type of a
-    device; `str(t.device) == "cuda"`;
-    and a type that is compared with what no type is: `t.device.type == "cuda:0"`, `"gpu"`.
-    A device is known by what it is a device of: a tensor, a parameter, `torch.device(...)`.
-    Arguments and settings may be texts, and are not flagged.
+    Reports
+
+    - `"cpu" in t.device`, and string methods such as `t.device.startswith("cuda")`;
+    - `torch.autocast(model.device)` and `torch.autocast(str(x.device))`, which takes a device type;
+    - `str(t.device) == "cuda"`: this string has a number, as in `cuda:0`;
+    - a device type compared with something else: `t.device.type == "cuda:0"`, or `"gpu"`.
+
+    Not reported: arguments and settings, which may be strings. A value is known as a device if it
+    is the device of a tensor or parameter, or the result of `torch.device(...)`.
 
     ## Why is this bad?
-    A torch.device is no text: `in` raises a TypeError, its methods an AttributeError, and autocast
-    a ValueError. The text of the device of a tensor has a number, `cuda:0`, which is equal to no
-    `"cuda"`: the branch is never taken.
+    `in` raises a TypeError, a string method an AttributeError, and autocast a ValueError. A
+    comparison raises nothing, and the branch is never taken.
 
     ## Fix safety
-    Unsafe: a branch runs that never did.
+    Unsafe: a branch that never ran now runs.
 
     ## References
     - mosaicml/llm-foundry pull request 302
@@ -216,7 +218,7 @@ def f(model):
                 shown = one_line(module, right)
                 edit = module.replace(right, f"str({module.text(right)})")
                 yield self._raises(module, compare, f"`{shown}` is a torch.device, and `in` of it "
-                                   "raises a TypeError", module.fix("look into its text",
+                                   "raises a TypeError", module.fix("search its string",
                                    Safety.UNSAFE, edit))  # fmt: skip
         elif isinstance(operation, (ast.Eq, ast.NotEq)):
             for node, other in ((left, right), (right, left)):
@@ -235,7 +237,7 @@ def f(model):
             yield self.finding(
                 module,
                 compare,
-                f"the text of the device of a tensor has a number, `{text}:0`: this is {always} "
+                f"as a string, the device of a tensor has a number, `{text}:0`: this is {always} "
                 "true",
                 fixes=[module.fix("compare the type", Safety.UNSAFE, edit)],
             )
@@ -243,7 +245,7 @@ def f(model):
             yield self.finding(
                 module,
                 compare,
-                f'no type of a device is called "{text}": this is {always} true',
+                f'no device type is called "{text}": this is {always} true',
             )
 
     def _method(self, module: Module, call: ast.Call) -> Iterator[Finding]:
@@ -257,7 +259,7 @@ def f(model):
                 module,
                 call,
                 f"`{shown}` is a torch.device, which has no `{func.attr}`",
-                module.fix("ask its text", Safety.UNSAFE, edit),
+                module.fix("use its string", Safety.UNSAFE, edit),
             )
 
     def _autocast(self, module: Module, call: ast.Call) -> Iterator[Finding]:
@@ -272,9 +274,9 @@ def f(model):
             yield self._raises(
                 module,
                 given,
-                f"`{one_line(module, given)}` is a torch.device, and autocast takes the type of "
-                "one, a text",
-                module.fix("give the type", Safety.UNSAFE, edit),
+                f"`{one_line(module, given)}` is a torch.device, and autocast takes a device "
+                "type, which is a string",
+                module.fix("pass the type", Safety.UNSAFE, edit),
                 None if certain else Severity.WARNING,
             )
             return
@@ -286,9 +288,9 @@ def f(model):
             yield self._raises(
                 module,
                 given,
-                "autocast takes the type of a device, such as `cuda`, and raises where it is given "
-                "a number too",
-                module.fix("give the type", Safety.UNSAFE, by_type) if shown else None,
+                "autocast takes a device type, such as `cuda`, and raises if it is given a number "
+                "too",
+                module.fix("pass the type", Safety.UNSAFE, by_type) if shown else None,
             )
 
     def _raises(

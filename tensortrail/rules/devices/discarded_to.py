@@ -46,26 +46,26 @@ _STATEMENT = re.compile(
 
 
 class DiscardedTo(Rule):
-    """The result of `tensor.to(...)` is dropped; the tensor stays where it is.
+    """The result of `tensor.to(...)` is dropped, and the tensor stays where it is.
 
     ## What it does
-    Flags a statement that is nothing but `t.to(...)`, `t.cpu()`, `t.cuda()`, `t.detach()` and the
-    like, where `t` is a tensor. Modules move in place and are not flagged. A part of a batch is
-    taken for a tensor if a model or a loss is given it, as in a training loop; all that the loop
-    gives, if both are, or it is computed with: a model alone may be given an object that moves in
-    place. Also flags `p = p.to(...)` in a loop over `parameters()` that does not use `p` after it,
-    `obj.to(...)` of what may be a tensor or a module and is then returned, and
-    `t.data.copy(other)`, which is no method of tensors. It is a note for an entry of a state that a
-    module loads afterwards, of what a method gives that works in place, after another move to where
-    a tensor lies, and where the class moves the same attribute elsewhere.
+    Reports
+
+    - a statement that is only `t.to(...)`, `t.cpu()`, `t.detach()` or the like, of a tensor;
+    - the same of a part of a batch that a model or a loss is given afterwards;
+    - `p = p.to(...)` in a loop over `parameters()`, if nothing uses this `p` afterwards;
+    - `obj.to(...)` of a tensor or module that is then returned;
+    - `t.data.copy(other)`: tensors have no such method.
+
+    A warning, not an error: `detach()`, a dtype, and results of `zeros_like`. Reported as a note:
+    an entry of a state dict that is loaded later, and a tensor that is already there.
 
     ## Why is this bad?
-    A tensor is moved by making another. The old one stays on its device, with its graph: the
-    memory that was to be freed is not, and the next operation mixes devices. A warning where only
-    dtype, graph or layout was to change, and of what `zeros_like` made.
+    The next operation mixes devices, or memory is not freed: `to` returns a new tensor, and the old
+    one stays on its device, with its graph.
 
     ## Fix safety
-    Unsafe, and only for a plain name: later code then sees the moved tensor.
+    Unsafe, and only offered for a plain name: later code then uses the moved tensor.
 
     ## References
     - Lightning-AI/pytorch-lightning pull request 6216

@@ -32,35 +32,32 @@ _ONE = "|".join(FACTORIES)
 
 
 class FactoryWithoutDevice(Rule):
-    """A tensor made without a device meets tensors that are where the caller put them.
+    """A tensor made without a device is combined with tensors on the caller's device.
 
     ## What it does
-    Follows the places of tensors through a function. Reports a tensor that `torch.zeros`,
-    `torch.arange`, `torch.tensor` and the like made without `device`, and that an operation then
-    takes together with a parameter or buffer of the module, the output of a submodule, an argument
-    of a module's method or of a function that asks arguments for their device, or a tensor that
-    the function puts on a device by itself, or passes it with any other tensor to a kernel of
-    Triton or Numba, launched as `kernel[grid]`, which has to be on a GPU. A variable of which only
-    that is known that it was computed counts if the factory takes its shape or dtype. The tensor
-    may have come through variables, containers and functions of the project. A plain function or
-    a class that is no module may be called with tensors of the CPU alone: beside one of its
-    arguments it is a note, unless a call of the project, in whatever file, has those tensors on a
-    device. So it is where another file of the package makes a GPU the default
-    device, in a branch for tracing, in a class or file that works on the CPU (a data set, a
-    collator, an export, a tool), in a function that reads an argument into numpy, and beside an
-    argument of a function that moves its result to another device at the end.
+    Follows tensors through each function, also through variables, containers and project functions.
+    Reports a tensor made by `torch.zeros`, `torch.arange`, `torch.tensor` and the like without a
+    `device`, if an operation combines it with
 
-    Tensors without a dimension are left alone where a number could stand, and so are indices:
-    both are legal from the CPU. A place that depends on a condition is reported only if that is a
-    setting (`self.mode == "add"`, a flag), or that an argument was left out.
+    - a parameter or buffer of the module, or the output of a submodule;
+    - an argument of a module's method, or of a function that reads the device of its arguments;
+    - a tensor that the function puts on a device;
+    - any tensor in a kernel of Triton or Numba (`kernel[grid]`), which runs on a GPU.
+
+    Reported as a note: an argument of a plain function, unless a call in the project passes it a
+    tensor on a device; code that works on the CPU (a data set, an export, numpy); and packages that
+    make a GPU the default device.
+
+    Not reported: an index, or a tensor without a dimension where a number would do. Both may be on
+    the CPU. A condition on the way counts only if it is a setting or an omitted argument.
 
     ## Why is this bad?
-    Such a tensor is on the default device, usually the CPU. Every test on the CPU passes, and
-    the first run on a GPU stops with "Expected all tensors to be on the same device".
+    The first run on a GPU raises "Expected all tensors to be on the same device": the tensor is on
+    the default device, usually the CPU. Every test on the CPU passes.
 
     ## Fix safety
-    The fix is unsafe: it passes the device of the tensor that is met. Where several devices are
-    at hand, another may be meant.
+    Unsafe: it passes the device of the other tensor. If several devices are at hand, another one
+    may be meant.
 
     ## References
     - pytorch documentation, "Tensor attributes", `torch.device`

@@ -15,19 +15,21 @@ _OF_ONE = ("parameters", "buffers", "modules", "children")
 
 
 class FirstOfSeveral(Rule):
-    """The device of the first of several modules is given as the device of them all.
+    """The device of the first of several modules is returned as the device of all of them.
 
     ## What it does
-    Flags a function that goes through modules and returns the device of the first, without a
+    Reports a function that loops over modules and returns the device of the first one, without a
     look at the others.
 
+    Not reported: a loop over the parts of one module, and a last resort after an earlier loop.
+
     ## Why is this bad?
-    The parts of a pipeline may lie apart: the text encoder on the CPU, the model that computes on
-    a GPU. Which of them is first is a matter of names. Inputs and noise are then made on the CPU
-    and meet the model on the GPU.
+    Inputs and noise are made on the CPU and meet a model on the GPU. The parts of a pipeline may be
+    on different devices, for example the text encoder on the CPU. Which part comes first depends on
+    its name only.
 
     ## Fix safety
-    No fix is offered: which part decides is a matter of design. One that is neither on the CPU nor
+    No fix is offered: which part decides depends on the design. One that is neither on the CPU nor
     on meta is a good choice.
 
     ## References
@@ -136,8 +138,8 @@ def device_of(models: list[nn.Module], name):
                     yield self.finding(
                         module,
                         given,
-                        f"this is where the first of `{module.text(loop.iter)}` lies: the others "
-                        "may be elsewhere, on a GPU while the first waits on the CPU",
+                        f"this is the device of the first of `{module.text(loop.iter)}`; the "
+                        "others may be on another one, such as a GPU",
                         trail=[(loop, "only its first round is ever run")],
                     )
 

@@ -17,18 +17,19 @@ _LAUNCHERS = frozenset({"accelerator", "fabric"})
 
 
 class FollowsModelNotLauncher(Rule):
-    """Inputs go to the device of a model, and the device of the launcher is at hand.
+    """Inputs are moved to the device of a model, although the device of the launcher is at hand.
 
     ## What it does
-    Notes `x.to(self.model.device)`, and other places where something is put on the `device` of a
-    model, in code that is run by Accelerate or Fabric: the class uses `self.accelerator` or
-    `self.fabric`, or the function is given one. Nothing is said where a model is put beside
-    another.
+    Reports, as a note, `x.to(self.model.device)` and the like in code run by Accelerate or Fabric:
+    the class uses `self.accelerator` or `self.fabric`, or the function is given one.
+
+    Not reported: a model that is put on the device of another model.
 
     ## Why is this bad?
-    The model says where its first weight is. With FSDP and offloading that is the CPU between the
-    steps, with a device map it is one GPU of several, and a wrapper such as DDP has no `device`.
-    The launcher says where the process computes.
+    Inputs go to the CPU or to another GPU, and the model's first operation raises. A model reports
+    the device of its first weight: with FSDP and offloading the CPU between steps, with a device
+    map one of several GPUs. A wrapper such as DDP has no `device`. The launcher knows where the
+    process computes.
 
     ## Fix safety
     Unsafe: inputs go to another device than before.
@@ -138,8 +139,8 @@ class Trainer:
                 yield self.finding(
                     module,
                     said,
-                    f"`{one_line(module, said)}` is where the first weight is, and `{launcher}` is "
-                    "at hand: while weights are offloaded, they differ",
+                    f"`{one_line(module, said)}` is the device of the first weight, and "
+                    f"`{launcher}` is at hand: while weights are offloaded, the two differ",
                     fixes=[module.fix(f"use `{launcher}`", Safety.UNSAFE, edit)],
                 )
 

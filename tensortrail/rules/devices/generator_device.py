@@ -23,25 +23,30 @@ _RANDOM = tuple(f"torch.{name}" for name in "rand randn randint randperm normal"
 
 
 class GeneratorDevice(Rule):
-    """Random numbers are drawn on a device that the generator is not of, or may not be of.
+    """Random numbers are drawn on another device than the one of their generator.
 
     ## What it does
-    Flags `torch.randn(..., generator=generator, device=device)` and the like where the generator
-    was made by `torch.Generator()`, which is one of the CPU, a draw without `device=` from a
-    generator that was made on a device, and a `DataLoader` that shuffles without a generator in a
-    file that makes a GPU the default device. A note is given in a function that is handed the
-    generator and never asks for `generator.device`; also without `device=` where the result is
-    moved to another device. In a recorded run, reports the draw that was refused, and the line
-    that made the generator.
+    In code, reports `torch.randn(..., generator=generator, device=device)` and the like if
+
+    - the generator is a plain `torch.Generator()`, which is on the CPU;
+    - the generator was made on a device, and the call has no `device=`.
+
+    Also reports a `DataLoader` that shuffles without a generator in a file that makes a GPU the
+    default device.
+
+    Reported as a note: a generator that is an argument, in a function that never reads
+    `generator.device`.
+
+    In a recorded run, reports the call that torch refused, and the line that made the generator.
 
     ## Why is this bad?
-    torch refuses a generator of another device than the tensor's. A seeded generator is usually
-    one of the CPU, also where the model runs on a GPU, because its numbers are then the same on
+    torch raises a RuntimeError if the generator is on another device than the tensor. A seeded
+    generator is usually on the CPU, even if the model is on a GPU: its numbers are then the same on
     every machine.
 
     ## Fix safety
-    In code no fix is offered: the generator may be None, or a list of generators. In a run it is
-    unsafe: a generator of a GPU gives other numbers than one of the CPU.
+    In code, no fix is offered: the generator may be None, or a list of generators. In a run it is
+    unsafe: a generator on a GPU gives other numbers than one on the CPU.
 
     ## References
     - huggingface/diffusers, `randn_tensor`
@@ -196,7 +201,7 @@ def order(size, generator=None):
                     module,
                     call,
                     f"`{generator.id}` is the caller's, and the numbers are {where}: "
-                    "torch refuses a generator of another device",
+                    "torch refuses a generator on another device",
                 )
         for draw in unfit_draws(module):
             yield self._unfit(module, draw)
@@ -222,10 +227,10 @@ def order(size, generator=None):
         return self.finding(
             module,
             draw.call,
-            f"the numbers are drawn on {needs} by a generator of {on}: torch refuses one of "
+            f"the numbers are drawn on {needs} with a generator on {on}: torch refuses one on "
             "another device",
             severity=Severity.NOTE if is_meant(draw) else Severity.WARNING,
-            trail=[(draw.made, f"a generator of {on}")],
+            trail=[(draw.made, f"a generator on {on}")],
         )
 
     def _shuffled(self, module: Module, found: Shuffled) -> Finding:
@@ -235,7 +240,7 @@ def order(size, generator=None):
             module,
             found.loader,
             f"the order is drawn on the default device, which line {found.default.lineno} makes a "
-            "GPU, by a generator of the CPU: torch refuses one of another device",
+            "GPU, with a generator on the CPU: torch refuses one on another device",
             severity=Severity.ERROR,
             trail=[(found.default, "the default device"), (found.loader, "shuffles")],
             fixes=[module.fix(f"give it `{made}`", Safety.UNSAFE, edit) if edit else None],

@@ -16,23 +16,25 @@ from tensortrail.rules.view import FunctionNode
 
 
 class GlobalLeftBehind(Rule):
-    """A tensor at the top of a file stays on the CPU, and a function takes it together with others.
+    """A tensor at the top of a file stays on the CPU, and a function combines it with others.
 
     ## What it does
-    Follows tensors that a file makes at its top without a device, `MEAN = torch.tensor([...])`,
-    into its functions. Reports an operation that takes one together with a tensor that was moved
-    to a device, or that lies with the parameters of a module. Where only the caller of a plain
-    function says where the other one is, it is a note. Nothing is reported if the file moves the
-    tensor anywhere, or binds its name again.
+    Follows tensors that a file makes at its top without a device, such as
+    `MEAN = torch.tensor([...])`. Reports an operation in a function that combines one of them with
+    a tensor that was moved to a device, or that is on the device of a module.
+
+    Reported as a note: the other tensor is an argument of a plain function.
+
+    Not reported: tensors that the file moves anywhere, and names that it assigns again.
 
     ## Why is this bad?
-    The file is imported before anything is moved, and no `.to()` of a module reaches its
-    variables. With everything on the CPU it works; on a GPU the operation stops with "Expected all
-    tensors to be on the same device".
+    On a GPU the operation raises "Expected all tensors to be on the same device". The tensor is
+    made when the file is imported, and no `.to()` of a module moves a variable of the file. On the
+    CPU everything works.
 
     ## Fix safety
-    No fix is offered: the tensor can be moved where it is used, `MEAN.to(x.device)`, which copies
-    it each time, or be kept as a buffer of a module.
+    No fix is offered: the tensor can be moved where it is used (`MEAN.to(x.device)`, a copy each
+    time), or become a buffer of a module.
 
     ## References
     - pytorch documentation of `torch.nn.Module.register_buffer`
@@ -152,9 +154,9 @@ def halved(images, device):
             module,
             meeting.node,
             f"`{kept.subject}` was made on the default device when the file was imported, and is "
-            f"taken together with a tensor {described(there)}{unless(elsewhere)}",
+            f"combined here with a tensor {described(there)}{unless(elsewhere)}",
             severity=Severity.NOTE if quiet else None,
-            trail=[(kept.by, f"`{made}` is given no device"), (meeting.node, "they meet here")],
+            trail=[(kept.by, f"`{made}` is given no device"), (meeting.node, "combined here")],
         )
 
 

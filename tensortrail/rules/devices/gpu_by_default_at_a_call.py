@@ -17,21 +17,22 @@ from tensortrail.rules.view import FunctionNode
 
 
 class GpuByDefaultAtACall(Rule):
-    """A call leaves out `device`, whose default is a GPU, where the caller has another at hand.
+    """A call leaves out `device`, whose default is a GPU, although the caller has a device.
 
     ## What it does
-    Flags a call of a function or class of the project that has `device="cuda"` or `device="auto"`
-    as a default and is not given one, in a function that has a `device` of its own: a parameter, a
-    variable that is no GPU by its text, or the `self.device` of its class. A branch that asks for
-    CUDA is not flagged, nor are tests, nor an "auto" that the callee compares with and takes
-    another device for.
+    Reports a call of a project function or class that has the default `device="cuda"` or
+    `device="auto"`, in a function that has a device: a parameter, a variable that is not a GPU by
+    its text, or the `self.device` of its class.
+
+    Not reported: a branch that tests for CUDA, tests, and a function that replaces "auto" by
+    another device.
 
     ## Why is this bad?
-    Whoever asks for the CPU, or for the second GPU, gets the first one at this call: it stops where
-    there is no GPU, and elsewhere its tensors meet those of another device.
+    The caller asked for the CPU or the second GPU, and this call uses the first GPU. It raises if
+    there is no GPU. Otherwise the next operation that combines its tensors with others raises.
 
     ## Fix safety
-    Unsafe: it passes the device on, which changes where the callee works.
+    Unsafe: it passes the device on, which changes where the called function works.
 
     ## References
     - huggingface/pytorch-image-models issue 2488
@@ -207,8 +208,8 @@ class Speaker(torch.nn.Module):
         return self.finding(
             module,
             call,
-            f"`{one_line(module, call)}` leaves out `device`, whose default is a GPU: "
-            f"`{at_hand}` is not asked",
+            f"`{one_line(module, call)}` leaves out `device`, whose default is a GPU, "
+            f"although `{at_hand}` is at hand",
             fixes=[module.fix("pass the device on", Safety.UNSAFE, edit) if edit else None],
         )
 

@@ -24,20 +24,22 @@ _IN_TEXT = ("cuda:", "CUDA_VISIBLE_DEVICES")
 
 
 class GpuOfRankNotChosen(Rule):
-    """A process joins an NCCL group and works on the current GPU, which it never chose.
+    """A process joins an NCCL group and uses the current GPU, which it never chose.
 
     ## What it does
-    Flags the first `.cuda()`, `.to("cuda")` or `device="cuda"` of a file that makes a process
-    group of NCCL, wraps a model in DDP or FSDP or starts the processes itself, and nowhere gives
-    its process a GPU of its own: by `torch.cuda.set_device`, `cuda:{rank}`, `.to(rank)`,
-    `device_id` or `CUDA_VISIBLE_DEVICES`.
+    Reports the first `.cuda()`, `.to("cuda")` or `device="cuda"` in a file that
+
+    - makes a process group of NCCL; and
+    - wraps a model in DDP or FSDP, or starts the processes itself; and
+    - nowhere chooses a GPU for its process: by `torch.cuda.set_device`, `cuda:{rank}`, `.to(rank)`,
+      `device_id` or `CUDA_VISIBLE_DEVICES`.
 
     ## Why is this bad?
-    The current GPU is the first one until somebody chooses another: all processes of a machine put
-    their models on GPU 0. NCCL then refuses the group, or memory runs out.
+    NCCL refuses the group, or memory runs out: without a choice, the current GPU is the first one,
+    so all processes of a machine put their models on GPU 0.
 
     ## Fix safety
-    No fix is offered: which number belongs to the process is known to its launcher.
+    No fix is offered: only the launcher knows which number belongs to the process.
 
     ## References
     - pytorch/pytorch documentation of `torch.nn.parallel.DistributedDataParallel`
@@ -151,7 +153,7 @@ def probe():
                 module,
                 used,
                 "every process of the group works on the first GPU: the file makes an NCCL group "
-                "and nowhere gives its process a GPU of its own",
+                "and never chooses a GPU for its process",
                 trail=[(group, "the group is made here")],
             )
 

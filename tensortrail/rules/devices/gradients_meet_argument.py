@@ -15,17 +15,17 @@ _IN_PLACE = ("mul_", "div_", "add_", "sub_")
 
 
 class GradientsMeetArgument(Rule):
-    """All gradients of a model are scaled by a tensor of an argument, wherever they lie.
+    """All gradients of a model are scaled by one tensor, whatever devices they are on.
 
     ## What it does
-    Flags `p.grad *= scale`, `p.grad.mul_(scale)` and the like in a loop over
-    `model.parameters()`, where `scale` is an argument that is known to be a tensor, and the
-    function never asks for a device.
+    Reports `p.grad *= scale`, `p.grad.mul_(scale)` and the like in a loop over
+    `model.parameters()`, if `scale` is an argument that is known to be a tensor, and the function
+    never reads a device.
 
     ## Why is this bad?
-    The parameters of one model may lie on several devices, and with offloading they and their
-    gradients are on the CPU, while the scale was computed on a GPU: the operation stops with
-    "Expected all tensors to be on the same device".
+    The operation raises "Expected all tensors to be on the same device" if the parameters are on
+    several devices. With offloading, they and their gradients are on the CPU, and the scale was
+    computed on a GPU.
 
     ## Fix safety
     No fix is offered: `scale.to(p.grad.device)` in the loop, or once for each device.
@@ -109,9 +109,9 @@ def by_number(model, factor: float) -> None:
         return self.finding(
             module,
             node,
-            f"`{operand.id}` is where the caller made it, and the gradients are where their "
-            "parameters are, which may be several devices or the CPU",
-            trail=[(loop, "all parameters of the model"), (node, "the two meet")],
+            f"`{operand.id}` is on the caller's device, and each gradient is on that of its "
+            "parameter, which may be another one",
+            trail=[(loop, "all parameters of the model"), (node, "the two are combined")],
         )
 
 

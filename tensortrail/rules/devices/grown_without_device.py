@@ -13,19 +13,20 @@ from tensortrail.rules.view import FunctionNode
 
 
 class GrownWithoutDevice(Rule):
-    """A table of a module is made again when it is too small, and not where the old one was.
+    """A module replaces a table by a larger one that is not on the old one's device.
 
     ## What it does
-    Flags `self.table = torch.zeros(n)`, or what a function of the project makes without a device,
-    in a method of a module that stores the same attribute while it is set up, under a condition
-    about the old one (`if n > self.table.size(0)`), if the method or another one uses the table as
-    it is. Nothing is reported where something of the class moves the table, by `self.table.to(...)`
-    or on its way into the attribute.
+    Reports `self.table = torch.zeros(n)`, also through a project function, without a device, if
+
+    - it is in a method of a module that also stores the attribute while it is set up;
+    - a condition compares the size of the old table (`if n > self.table.size(0)`); and
+    - the class computes with the table.
+
+    Not reported: a table that something in the class moves, as in `self.table.to(...)`.
 
     ## Why is this bad?
-    The first table went along when the module was moved. The new one is on the CPU, and the first
-    input that is longer than those before stops with "Expected all tensors to be on the same
-    device": hours into a run, or at a user's.
+    The first longer input raises "Expected all tensors to be on the same device", hours into a run
+    or for a user: the first table moved with the module, the new one is on the CPU.
 
     ## Fix safety
     No fix is offered: the new table belongs on the device of the old one.
@@ -168,8 +169,8 @@ class Counted(nn.Module):
         return self.finding(
             module,
             stored,
-            f"the new `self.{name}` is on the default device, and the old one went where the "
-            "module did",
+            f"the new `self.{name}` is on the default device, and the old one moved with the "
+            "module",
             trail=[
                 (made.by or stored, "made without a device"),
                 (stored, "put in the old one's place"),

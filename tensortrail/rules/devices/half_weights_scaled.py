@@ -16,15 +16,15 @@ CHANGE = (
 
 
 class HalfWeightsScaled(Rule):
-    """A gradient scaler is used with weights that are in half precision.
+    """A gradient scaler is used with weights in float16.
 
     ## What it does
-    In a recorded run, reports a `GradScaler` that refused the gradients of an optimizer's weights,
-    with their names and the line that made them float16.
+    In a recorded run, reports a `GradScaler` that refused the gradients of float16 weights, with
+    the name of a weight and the line that made them float16.
 
     ## Why is this bad?
-    The program ends. The scaler is made for float32 weights whose operations autocast runs in half
-    precision: small updates are lost in float16 weights.
+    The program ends. A scaler needs float32 weights; autocast runs their operations in half
+    precision. In float16 weights, small updates are lost.
 
     ## What you may see
     ```

@@ -36,18 +36,22 @@ def _move(word: str) -> re.Pattern[bytes]:
 
 
 class IsAvailableNotCalled(Rule):
-    """`torch.cuda.is_available` is a condition and is not called: it is always true.
+    """`torch.cuda.is_available` is used as a condition without being called, and is always true.
 
     ## What it does
-    Flags functions of torch that answer yes or no (`torch.cuda.is_available`,
-    `torch.backends.mps.is_available`, `torch.distributed.is_initialized` and the like) where they
-    are a condition, or a flag such as `pin_memory`, without being called. Also flags moves that
-    are only named: `model.cuda` as a statement, `x = x.cuda`, and `torch.cuda.empty_cache` as a
-    statement. A function that is passed on, kept to be put back, or called later is not flagged.
+    Reports
+
+    - functions of torch that answer yes or no (`torch.cuda.is_available`,
+      `torch.backends.mps.is_available`, `torch.distributed.is_initialized` and the like) that are
+      used without a call as a condition, or as a flag such as `pin_memory`;
+    - moves without a call: `model.cuda` as a statement, `x = x.cuda`;
+    - `torch.cuda.empty_cache` and the like as a statement.
+
+    Not reported: a function that is passed on, stored to be restored, or called later.
 
     ## Why is this bad?
-    A function is always true: a machine without a GPU takes the branch for one, and stops at the
-    first move. A method that is only named does nothing, and `x` is then a method, not a tensor.
+    A machine without a GPU takes the branch for a GPU and raises at the first move: a function
+    object is always true. A move without a call does nothing, and `x = x.cuda` makes `x` a method.
 
     ## What you may see
     ```
@@ -55,8 +59,8 @@ class IsAvailableNotCalled(Rule):
     ```
 
     ## Fix safety
-    Safe for a function that is asked where it stands; unsafe for a name that is a condition
-    elsewhere, and for a move, which then is made.
+    Safe for a condition that names the function directly. Unsafe for a variable that is a condition
+    elsewhere, and for a move, which is then made.
 
     ## References
     - deepspeedai/DeepSpeed pull request 2661
@@ -240,7 +244,7 @@ def move(parameter, args, library):
             yield self.finding(
                 module,
                 move,
-                f"`{one_line(module, move)}` is not called: nothing is done",
+                f"`{one_line(module, move)}` is not called, and so does nothing",
                 fixes=[module.fix("call it", Safety.UNSAFE, edit)],
             )
 

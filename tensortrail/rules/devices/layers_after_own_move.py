@@ -17,19 +17,19 @@ _MOVES = ("to", "cuda", "to_empty", "xpu", "npu")
 
 
 class LayersAfterOwnMove(Rule):
-    """A module moves itself while it is set up, and makes layers afterwards.
+    """A module moves itself in its constructor, and makes more layers afterwards.
 
     ## What it does
     Reports `self.to(device)` and `self.cuda()` in the constructor of a module, if the constructor
-    makes layers with parameters after it, without a device, and moves neither them nor itself
-    again, also not by another method of the class.
+    later makes layers with parameters, without a device, and nothing moves the module or these
+    layers again.
 
     ## Why is this bad?
-    A move takes along what the module has. The layers made later are on the default device, and
-    the first call on a GPU stops with "Expected all tensors to be on the same device".
+    The first call on a GPU raises "Expected all tensors to be on the same device": a move affects
+    only the layers that exist at that time. The later ones are on the default device.
 
     ## Fix safety
-    No fix is offered: what runs between the two may need what was moved.
+    No fix is offered: code between the move and the layers may need what was moved.
 
     ## References
     - TransformerLensOrg/TransformerLens, "HookedEncoder not being moved to GPU"

@@ -19,23 +19,27 @@ from tensortrail.rules.shared.sentences import one_line
 
 
 class LeafLostByMove(Rule):
-    """A tensor that is to get a gradient is moved, and the gradient is asked of the moved one.
+    """A tensor with `requires_grad` is moved, and the gradient of the moved copy is used.
 
     ## What it does
-    Flags `torch.zeros(3, requires_grad=True).to(device)`, also in two lines, where `.grad` of the
-    result is read or an optimizer is given it; `nn.Parameter(...).to(device)` likewise. A device or
-    dtype that the factory was given already, and a tensor whose `retain_grad()` is called, are not
-    flagged. What a module keeps as its parameter is a matter of DEV545. In a recorded run: what an
-    optimizer refused as it was computed, with the line that did.
+    In code, reports `torch.zeros(3, requires_grad=True).to(device)` and
+    `nn.Parameter(...).to(device)`, also in two lines, if the program reads `.grad` of the result or
+    gives it to an optimizer.
+
+    In a recorded run, reports a computed tensor that an optimizer refused, and the line that
+    computed it.
+
+    Not reported: a device or dtype that the tensor was made with, a tensor with `retain_grad()`,
+    and parameters of a module (DEV545).
 
     ## Why is this bad?
-    On the CPU the move changes nothing and gives back the same tensor. On a GPU it makes another,
-    which is no leaf: its `grad` is None, and an optimizer refuses it ("can't optimize a non-leaf
-    Tensor"). What was tested on the CPU fails on a GPU, or does not learn.
+    On a GPU, `.grad` is None, or the optimizer raises "can't optimize a non-leaf Tensor": the move
+    makes a new tensor, which is not a leaf. On the CPU the move returns the same tensor, so it
+    works there.
 
     ## Fix safety
-    Unsafe: random numbers are drawn on the device then. Two lines get no fix. After a run a line
-    that makes a leaf of it is offered.
+    Unsafe: the tensor is made on the device, where random numbers differ. Not offered for two
+    lines. After a run, a line that makes the tensor a leaf again is offered.
 
     ## References
     - vinsis/ternary-quantization issue 4
@@ -152,12 +156,12 @@ def single(loss_of):
 
     def _refused(self, timeline: Timeline, event: Event, name: str) -> Finding:
         moved = put_there(timeline, event.storage, event) if event.storage else None
-        by = f": {doer(moved)} made another of it" if moved is not None else ""
+        by = f": {doer(moved)} made a new tensor" if moved is not None else ""
         return self.finding_in_run(
             timeline,
             event,
-            f"`{name or 'what is given'}` was computed and is no leaf{by}: an optimizer trains "
-            "what the program made",
+            f"`{name or 'what is given'}` is not a leaf{by}, and an optimizer trains leaf "
+            "tensors only",
             fixes=[leaf_again(timeline, event, name)],
         )
 
@@ -177,9 +181,9 @@ def single(loss_of):
         return self.finding(
             module,
             move,
-            f"`{one_line(module, move)}` makes a tensor that is no leaf, unless it is there "
-            f"already: {what}",
-            trail=[(move, "the moved tensor is another one"), (asked, "here it must be a leaf")],
+            f"`{one_line(module, move)}` returns a tensor that is not a leaf, unless nothing "
+            f"has to be moved: {what}",
+            trail=[(move, "the move returns a new tensor"), (asked, "here it must be a leaf")],
             fixes=[_made_there(module, move)],
         )
 

@@ -35,33 +35,33 @@ _OTHERS_FOR_EACH = 2
 
 
 class LeftOutOfOneCall(Rule):
-    """A function passes its `device` or `dtype` on to every call that takes one, but for one call.
+    """A function passes its `device` or `dtype` on to all its calls but one.
 
     ## What it does
-    Looks at functions with a parameter `device` or `dtype`. Where calls are given it, reports the
-    call that would take it and is not: a factory of torch, a layer of `torch.nn` with weights, or
-    a function or class of the project. Two or more calls without it are reported if twice as many
-    have it. A `dtype` that is left out is reported only where another call of the same function,
-    layer or factory is given it, or where this call is given the `device` of the function and
-    another one its `device` and its `dtype`.
+    Looks at functions with a parameter `device` or `dtype`. Reports, as a note, the call that
+    accepts it and is not given it: a factory of torch, a layer of `torch.nn` with weights, or a
+    function or class of the project. Two or more such calls are reported if twice as many pass it.
 
-    It is a note unless another call of the same function or factory is given it (and the factory
-    is not `torch.tensor`, and nothing is moved to the device later), or a constructor makes some
-    of the layers and tensors of a module on the device, and this one elsewhere. A buffer is a
-    note: it moves with the module, and made on meta it would lose what was worked out. So is what
-    is bound to a name that says `cpu` or `host`, a device outside of modules, and a `dtype` where
-    what follows is cast to it.
+    Reported by default only if there is more evidence:
 
-    Nothing is reported for a result that is moved, an index, read out or without a dimension, for
-    a call whose callee has a device of its own choice as the default, where other calls of that
-    callee in the package are mostly given none, and where a condition asks about the parameter.
+    - another call of the same function, layer or factory passes it;
+    - a constructor makes other layers or tensors of the module on its `device`; or
+    - this call is given the `device`, and another one both `device` and `dtype`.
+
+    All others are reported only if the rule is selected (`--select DEV541`), and a `dtype` not at
+    all. The same is true of buffers, names that contain `cpu` or `host`, and functions outside of
+    modules.
+
+    Not reported: a result that is moved, read out, used as an index or without a dimension; a
+    function whose default is its own choice, or which is usually called without the argument; and a
+    call under a condition about it.
 
     ## Why is this bad?
-    The caller has said where the work is done. What this call makes lies on the default device,
-    usually the CPU, or has the default dtype, and meets what the other calls have made.
+    The caller chose a device or dtype, and the result of this call has the default one, usually the
+    CPU. An operation that combines it with the other results raises.
 
     ## Fix safety
-    The fix is unsafe: the default may be meant for this call.
+    Unsafe: the default may be meant for this call.
 
     ## References
     - pytorch documentation, "Tensor attributes", `torch.device`

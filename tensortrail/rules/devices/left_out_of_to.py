@@ -124,30 +124,29 @@ class Experience:
 
 
 class LeftOutOfTo(Rule):
-    """The `to()` of a class moves some of the tensors that the class keeps, and not this one.
+    """The `to()` method of a class moves some of its tensors and leaves another one behind.
 
     ## What it does
-    Looks at classes with their own `to`, `cuda`, `_apply` or `to_device` that moves attributes by
-    name. Reports a tensor of the class that the method does not name: a field of a dataclass with
-    the type of a field that is moved; an attribute that is set to a tensor, that is bound together
-    with one that is moved, that is made on a device as one that is moved was, or that is used as
-    one that is moved: both were given to the class and are called, or one function makes something
-    of each.
-    Also reports a `to` that does nothing with the device it is given, where the class keeps
-    tensors, and a condition or a loop about an attribute in which nothing is done.
+    Looks at classes whose own `to`, `cuda`, `_apply` or `to_device` moves attributes by name.
+    Reports, as a note, a tensor of the class that the method does not name:
 
-    It is a note for an object that is given a device when it is made.
-    Nothing is reported for parameters, buffers and modules, which `super().to()` moves, for
-    numbers, for an attribute that nobody reads, or that another method moves, and where the method
-    goes over attributes without naming them.
+    - a field of a dataclass that is a tensor by its type, as a field that is moved is;
+    - an attribute that holds a tensor, or is assigned together with one that is moved;
+    - an attribute that is made on a device, or used, in the same way as one that is moved.
+
+    Also reports a `to` that ignores the device it is given although the class keeps tensors, and a
+    condition or loop about an attribute that does nothing with it.
+
+    Not reported: parameters, buffers and submodules, which `super().to()` moves; an attribute that
+    nothing reads, or that another method moves; and methods that loop over all attributes.
 
     ## Why is this bad?
-    After the move the object is on two devices. Whatever uses both tensors stops, or copies one of
-    them each time.
+    After the move, the object is on two devices. An operation that uses both tensors raises, or
+    copies one of them each time.
 
     ## Fix safety
-    The fix is unsafe: it moves the attribute as the one before it is moved. It may be None, or
-    meant to stay.
+    Unsafe: it moves the attribute in the same way as the one before. It may be None, or meant to
+    stay.
 
     ## References
     - pytorch documentation of `torch.nn.Module.to`
@@ -277,7 +276,7 @@ class LeftOutOfTo(Rule):
             yield self.finding(
                 module,
                 statement,
-                f"`{function.name}` asks about `{name}`, and does not move it",
+                f"`{function.name}` tests `{name}`, and does not move it",
                 severity=Severity.NOTE if is_beforehand(module, function) else None,
             )
 
@@ -285,14 +284,14 @@ class LeftOutOfTo(Rule):
         last = max(mover.moves.values(), key=lambda each: each.lineno, default=None)
         names = " and ".join(f"`self.{each.name}`" for each in left)
         moved = " and ".join(f"`self.{each}`" for each in list(mover.moves)[:2])
-        what = f"moves {moved}" if moved else "does nothing with what it is given"
+        what = f"moves {moved}" if moved else "ignores the device that it is given"
         apart = is_beforehand(module, mover.function) or all(_is_told(module, e) for e in left)
         return self.finding(
             module,
             last or mover.function,
             f"`{mover.function.name}` {what}, and not {names}, see line {left[0].at.lineno}",
             severity=Severity.NOTE if apart else None,
-            trail=tuple((each.at, f"`{each.name}` is kept") for each in left),
+            trail=tuple((each.at, f"`{each.name}` is stored") for each in left),
             fixes=(_fix(module, last, mover, left),),
         )
 

@@ -14,16 +14,17 @@ _PACKS = ("pack_padded_sequence",)
 
 
 class LengthsOnDevice(Rule):
-    """Sequences are packed with lengths that lie on a GPU as soon as the sequences do.
+    """Sequences on a GPU are packed with lengths that are on the GPU too.
 
     ## What it does
-    Flags `pack_padded_sequence(x, lengths)` where `lengths` was computed from the tensor that is
-    packed, or from another one that lies where it does, and nothing brings it to the CPU. Lengths
-    that are an argument of their own are left alone: callers may pass them from the CPU.
+    Reports `pack_padded_sequence(x, lengths)` if `lengths` was computed from `x`, or from a tensor
+    on the same device, and nothing brings it to the CPU.
+
+    Not reported: lengths that are an argument of their own, which callers may pass on the CPU.
 
     ## Why is this bad?
-    torch wants the lengths on the CPU, wherever the sequences are. With everything on the CPU it
-    works, and on a GPU it raises "'lengths' argument should be a 1D CPU int64 tensor".
+    On a GPU, torch raises "'lengths' argument should be a 1D CPU int64 tensor": it needs the
+    lengths on the CPU, wherever the sequences are. If everything is on the CPU, it works.
 
     ## Fix safety
     Unsafe: the copy to the CPU waits for the GPU.
@@ -135,8 +136,8 @@ class LengthsOnDevice(Rule):
             yield self.finding(
                 module,
                 lengths,
-                f"`{module.text(lengths)}` lies where the sequences do, and torch wants lengths "
-                "on the CPU: this raises on a GPU",
+                f"`{module.text(lengths)}` is on the device of the sequences, and torch needs "
+                "lengths on the CPU: this raises on a GPU",
                 fixes=[_to_cpu(module, lengths)],
             )
 
@@ -212,4 +213,4 @@ def _to_cpu(module: Module, lengths: ast.expr) -> Fix | None:
     if not isinstance(lengths, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)):
         return None
     edit = module.insert_after(lengths, ".cpu()")
-    return module.fix("bring the lengths to the CPU", Safety.UNSAFE, edit)
+    return module.fix("move the lengths to the CPU", Safety.UNSAFE, edit)

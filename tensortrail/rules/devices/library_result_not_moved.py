@@ -20,26 +20,25 @@ _ALWAYS_ON_CPU = ("from_numpy", "frombuffer", "load_file", "DataLoader", "to_ten
 
 
 class LibraryResultNotMoved(Rule):
-    """A tensor that a library gives on the CPU meets a model or a tensor on another device.
+    """A tensor that a library returns on the CPU meets a model or tensor on another device.
 
     ## What it does
-    Some functions always answer on the CPU: tokenizers and processors that are asked for
+    Some functions always return tensors on the CPU: tokenizers and processors called with
     `return_tensors="pt"`, `torch.from_numpy`, a `DataLoader`, `torch.load` with
-    `map_location="cpu"`. Reports such a tensor that nobody moves before a model computes with it,
-    or before an operation takes it together with a tensor that lies on a device.
+    `map_location="cpu"`. Reports, as a note, such a tensor that is not moved before
 
-    So is what a tokenizer gives and a model takes in a function with a device among its arguments,
-    if nothing of it is moved.
+    - a model takes it, if the code moves this model, or the model is an argument or a component of
+      an object whose code handles devices;
+    - an operation combines it with a tensor on a device; or
+    - it is passed on together with another result of the same call, which was moved.
 
-    A model counts if the code moves it, or if it is an argument or a component of an object whose
-    code handles devices. A model that is spread by a `device_map` moves its own input.
-    It is a note beside an argument of a plain function, which may be called with tensors of the CPU
-    alone, in a class or file that works on the CPU, such as an export, and in a function that
-    reads an argument into numpy.
+    Also reports a tokenizer result that a model takes in a function with a device argument.
+
+    Not reported: a model with a `device_map`, which moves its own input.
 
     ## Why is this bad?
-    With everything on the CPU it works. On a GPU the call stops with "Expected all tensors to be
-    on the same device", often on a path that is rarely taken, such as a prompt that is too long.
+    On a GPU the call raises "Expected all tensors to be on the same device", often on a rare path,
+    such as a prompt that is too long. On the CPU everything works.
 
     ## Fix safety
     No fix is offered: the tensor may be moved where it is made or where it is used.
@@ -242,14 +241,14 @@ class Trainer:
         source = module.qualified(getattr(made.by, "func", meeting.node)) or "the library"
         line = getattr(made.by, "lineno", 0)
         meets = "a model" if meeting.operation == "module" else "a tensor"
-        where = described(there).replace("that lies", "that lies", 1)
+        where = described(there)
         return self.finding(
             module,
             meeting.node,
-            f"what `{source}` gave on line {line} is on the CPU, and meets {meets} {where}",
+            f"the result of `{source}` in line {line} is on the CPU, and meets {meets} {where}",
             severity=Severity.NOTE if of_caller or is_beforehand(module, meeting.node) else None,
             trail=(
-                (made.by, f"`{source}` always answers on the CPU"),
+                (made.by, f"`{source}` always returns CPU tensors"),
                 (meeting.node, f"meets {meets} {where}"),
             ),
         )
@@ -259,10 +258,10 @@ class Trainer:
         return self.finding(
             module,
             taken,
-            f"what `{source}` gave on line {asked.lineno} is on the CPU, and the function is given "
-            f"`{device}`, where nothing of it is moved",
+            f"the result of `{source}` in line {asked.lineno} is on the CPU, and nothing of it is "
+            f"moved to `{device}`, which the function is given",
             severity=Severity.NOTE if is_beforehand(module, asked) else None,
-            trail=((asked, f"`{source}` answers on the CPU"), (taken, "taken by a model")),
+            trail=((asked, f"`{source}` returns CPU tensors"), (taken, "passed to a model")),
         )
 
     def _left(self, module: Module, meeting: Meeting, made: Place) -> Finding:
@@ -274,7 +273,7 @@ class Trainer:
             f"two results of `{source}` are passed together: line {moved} moved one of them, and "
             "the other is still on the CPU",
             trail=(
-                (made.by, f"`{source}` always answers on the CPU"),
+                (made.by, f"`{source}` always returns CPU tensors"),
                 (meeting.left.moved, "moved"),
                 (meeting.node, "passed with one that was not moved"),
             ),

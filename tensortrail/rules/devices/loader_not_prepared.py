@@ -28,24 +28,23 @@ class Prepared(NamedTuple):
 
 
 class LoaderNotPrepared(Rule):
-    """A model is prepared by accelerate, and a loader whose batches it is called with is not.
+    """A model is prepared by accelerate, and a loader of its batches is not.
 
     ## What it does
     Reports a loop over a `DataLoader` that the same function makes and does not give to
-    `accelerator.prepare`, if the loop calls a model that was prepared with what the loader gives,
-    and moves nothing.
+    `accelerator.prepare`, if the loop passes its batches to a prepared model and moves nothing.
 
-    Not reported: a loop that moves its batch, a loader that is put into a mapping or an object,
-    an `Accelerator` that does not place devices (`device_placement=False`, `cpu=True`).
+    Not reported: a loader that is put into a mapping or an object, and an `Accelerator` that does
+    not move anything (`device_placement=False`, `cpu=True`).
 
     ## Why is this bad?
-    `prepare` moves the model to the device of its process, and wraps a loader so that its batches
-    follow. The other loader gives batches on the CPU: the first call raises "Expected all tensors
-    to be on the same device". With several processes, each one also reads all of the data.
+    The first call on a GPU raises "Expected all tensors to be on the same device": `prepare` moves
+    the model, and batches only of the loaders it was given. With several processes, each one also
+    reads all of the data.
 
     ## Fix safety
-    No fix is offered: a loader that is prepared is divided over the processes, and metrics are then
-    to be gathered (`accelerator.gather_for_metrics`).
+    No fix is offered: a prepared loader is split between the processes, and metrics then have to be
+    gathered (`accelerator.gather_for_metrics`).
 
     ## References
     - huggingface/accelerate documentation "Migrating your code to Accelerate"
@@ -184,7 +183,7 @@ def main(model, count, held_out):
                     module,
                     loop.iter,
                     f"`{loader.id}` is not given to `prepare`: its batches stay on the CPU, and "
-                    f"line {call.lineno} gives them to `{name}`, which `prepare` has moved",
+                    f"line {call.lineno} passes them to `{name}`, which `prepare` has moved",
                     trail=[(made, "made here"), (models[name].call, f"`{name}` is prepared")],
                 )
                 return

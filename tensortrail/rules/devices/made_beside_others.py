@@ -53,34 +53,38 @@ class Evidence:
 
 
 class MadeBesideOthers(Rule):
-    """A tensor is made without a device, and goes together with tensors that have one.
+    """A tensor is made without a device and used together with tensors that have one.
 
     ## What it does
-    Reports a factory without `device` where two things say that one is missing. The tensor is
-    passed to a call, or taken by an operation, together with a tensor that lies where the caller
-    wants it; or the function returns it. And all other factories of the function are given a
-    device, or it has the dtype or the shape of such a tensor (`torch.zeros(n, dtype=x.dtype)`).
+    Reports a factory of torch without `device`, if two things show that one is missing.
 
-    It is a note where the two are only passed on together, unless that is to an operation
-    (`torch.ops.own.fill(x, out)`, `apply` of an autograd function), or two other factories are
-    given a device, or one is and the other tensor was put on a device. It is one too where it has
-    the dtype or shape of such a tensor, no other factory is given a device, no operation of torch
-    takes it together with the one whose dtype it has, or other factories are given none either,
-    and nothing says that callers pass tensors of a GPU; where it is returned and holds nothing
-    that was computed from such a tensor; and in what prepares data (a data set, a collator),
-    exports or converts. Outside of modules it is a note unless another factory of the function is
-    given a device.
+    The first is one of these:
 
-    Nothing is reported for a tensor without a dimension or one that is an index, is moved or is
-    copied later, where a condition about devices or types leads to the factory, and while an
-    object is set up.
+    - all other factories of the function are given a device;
+    - the tensor has the dtype or shape of another one (`torch.zeros(n, dtype=x.dtype)`).
+
+    The second is one of these:
+
+    - an operation or call takes the tensor together with one that is wherever the caller put it;
+    - the function returns the tensor.
+
+    Reported as a note, and only if the rule is selected (`--select DEV532`), where it is less
+    certain:
+
+    - the two tensors are only passed on together, to code that may move one;
+    - the function is not in a module, and no other factory of it is given a device;
+    - the tensor is returned, or no operation of torch combines it with the one it is made like;
+    - the code works on the CPU: a data set, a collator, an export or a conversion.
+
+    Not reported: a tensor without a dimension, or one that is moved, copied or used as an index; a
+    factory under a condition about devices or types; and an object that is being set up.
 
     ## Why is this bad?
-    The tensor lies on the default device, usually the CPU. The others are on a GPU as soon as
-    somebody passes tensors from there.
+    The tensor is on the default device, usually the CPU. As soon as a caller passes tensors on a
+    GPU, an operation that combines them raises.
 
     ## Fix safety
-    The fix is unsafe: where several devices are at hand, another may be meant.
+    Unsafe: if several devices are at hand, another one may be meant.
 
     ## References
     - pytorch documentation, "Tensor attributes", `torch.device`

@@ -11,18 +11,20 @@ from tensortrail.rules.shared.in_tests import in_tests
 
 
 class MemoryOfCurrentGpu(Rule):
-    """The memory of the current GPU is asked for, and the work is on a device that is at hand.
+    """The memory of the current GPU is read, although the work is on another device.
 
     ## What it does
-    Flags `torch.cuda.mem_get_info()`, `memory_allocated()`, `reset_peak_memory_stats()` and the
-    like without a device in a class that asks with `self.device` elsewhere. A note is given for
-    `mem_get_info()` in a function that is given a device, or that has just chosen
-    `self.device`. Nothing is reported where the class or file makes a device the current one.
+    Reports `torch.cuda.mem_get_info()`, `memory_allocated()`, `reset_peak_memory_stats()` and the
+    like without a device, in a class that passes `self.device` to such functions elsewhere.
+
+    Reported as a note: `mem_get_info()` in a function that is given a device, or has just chosen
+    `self.device`.
+
+    Not reported: a class or file that sets the current device.
 
     ## Why is this bad?
-    Without a device these functions ask about the current GPU, the first one unless somebody has
-    changed it. With several GPUs the numbers are those of another one: what is decided by them,
-    such as what is loaded or offloaded, is wrong.
+    The numbers are those of another GPU, and a decision made by them, such as what to offload, is
+    wrong. Without a device, these functions ask the current GPU, usually the first one.
 
     ## Fix safety
     No fix is offered: `torch.cuda.set_device` may be what is missing.

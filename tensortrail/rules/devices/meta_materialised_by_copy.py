@@ -23,16 +23,18 @@ from tensortrail.rules.shared.sentences import one_line
 
 
 class MetaMaterialisedByCopy(Rule):
-    """A meta tensor or module was moved to a device as if it had data.
+    """A meta tensor or module is moved to a device as if it had data.
 
     ## What it does
-    In code, flags `p.to(device)`, `p.cuda()` and `p.cpu()` under a condition that says `p` is on
-    meta, and of a tensor that was made there on every path. In a run, reports moves and copies
-    that failed because their source is on meta, names the parameter, and says who put it there.
+    In code, reports `p.to(device)`, `p.cuda()` and `p.cpu()` under a condition that says that `p`
+    is on meta, or if `p` was made on meta on every path.
+
+    In a recorded run, reports moves and copies that failed because their source is on meta, with
+    the name of the parameter and the line that put it there.
 
     ## Why is this bad?
-    There is nothing to copy. Memory has to be made on the device and then be filled from a
-    checkpoint; hooks that bring offloaded weights back have to run first.
+    The move raises NotImplementedError: a tensor on meta has no data to copy. Memory has to be made
+    on the device and filled from a checkpoint. Offloaded weights come back when their hooks run.
 
     ## What you may see
     ```

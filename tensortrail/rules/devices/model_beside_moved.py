@@ -10,25 +10,26 @@ from tensortrail.rules.shared.sentences import one_line
 
 
 class ModelBesideMoved(Rule):
-    """Two models are made beside each other, and only one of them is moved.
+    """Two models are made side by side, and only one of them is moved.
 
     ## What it does
-    Looks at models that a function or a constructor makes, where it moves one of them to a device:
-    `self.policy = Net(8).to(device)`, `actor.cuda()`. Reports another one that nothing moves, if
-    it is called with what was moved to a device, and something asks for its parameters or its
-    state dict, or it is known to be a module. Of attributes only those of plain objects are
-    looked at: a module moves the modules that it keeps.
+    Looks at the models that a function or a constructor makes, if it moves one of them to a device
+    (`self.policy = Net(8).to(device)`, `actor.cuda()`). Reports another model that nothing moves,
+    if
 
-    Nothing is reported of a model that is passed to a function, put into a list or a tuple, or
-    given a device when it is made: these may move it.
+    - it is called with something that was moved to a device; and
+    - it is known to be a module, or the code reads its parameters or state dict.
+
+    Not reported: attributes of a module, which it moves itself; classes of torch; a model that is
+    passed to a function, put into a list or tuple, or made with a device.
 
     ## Why is this bad?
-    The parameters of a new module are on the default device, which is the CPU. With everything on
-    the CPU it works; on a GPU the call stops with "Expected all tensors to be on the same device".
+    On a GPU the call raises "Expected all tensors to be on the same device": the parameters of the
+    other model are on the default device, the CPU. If everything is on the CPU, it works.
 
     ## Fix safety
-    No fix is offered: the model that stays behind may be meant for the CPU, and then its inputs
-    are in the wrong place.
+    No fix is offered: the other model may be meant for the CPU, and then its inputs are in the
+    wrong place.
 
     ## References
     - pytorch documentation of `torch.nn.Module.to`
@@ -160,11 +161,10 @@ def step(size, batches, device):
             module,
             left.made,
             f"nothing moves `{left.name}` before line {left.use.lineno} calls it with a tensor on "
-            f"`{module.text(left.device)}`: line {left.move.lineno} moves `{left.other}`, which is "
-            "made beside it",
+            f"`{module.text(left.device)}`; line {left.move.lineno} moves only `{left.other}`",
             trail=(
                 (left.made, "made, and never moved"),
                 (left.move, f"`{one_line(module, left.move)}` moves another one"),
-                (left.use, "called with what was moved"),
+                (left.use, "called with something that was moved"),
             ),
         )

@@ -22,22 +22,23 @@ _MOVERS = frozenset({"to", "cuda", "prepare", "to_empty", "xpu", "npu", "dispatc
 
 
 class ModelMovedOnOnePath(Rule):
-    """A model is made in two branches, and moved to the device in one of them.
+    """A model is made in two branches and moved in only one of them.
 
     ## What it does
-    Looks at an `if` whose branches give the same name two models. Reports the one that is made
-    without a move, where the other branch moves its model by `model.to(device)`, nothing in the
-    branch speaks of devices, and nothing after the `if` moves the model. It has to be used
-    afterwards: called, trained or returned.
+    Reports an `if` whose two branches assign models to the same name, if
 
-    Nothing is reported if the condition is about devices.
+    - one branch moves its model to a device, and the other branch says nothing about devices;
+    - nothing after the `if` moves the model; and
+    - the model is used afterwards: called, trained or returned.
+
+    Not reported: a condition about devices.
 
     ## Why is this bad?
-    Whoever goes on with the model takes it to be on the device: inputs are moved there, and the
-    first call of the model that was made in the other branch stops.
+    The first call of the model from the other branch raises on a GPU: the code after the `if` moves
+    its inputs to the device.
 
     ## Fix safety
-    No fix is offered: the move belongs behind the `if`.
+    No fix is offered: the move belongs after the `if`.
 
     ## References
     - huggingface/lerobot pull request 126
@@ -137,8 +138,8 @@ def of_tensors(x, y, given, device):
         return self.finding(
             module,
             found.left,
-            f"`{name}` stays where this makes it, and line {line} moves the one of the other "
-            "branch: what comes after cannot fit both",
+            f"`{name}` is not moved in this branch, and line {line} moves it in the other one: the "
+            "code after the branches cannot fit both",
             trail=[
                 (found.move, f"`{one_line(module, found.move)}` in the other branch"),
                 (found.left, "made, and not moved"),

@@ -17,20 +17,19 @@ from tensortrail.rules.shared.sentences import one_line
 
 
 class ModuleNotMoved(Rule):
-    """A module is made, and called with tensors on a device to which it was never moved.
+    """A module is called with tensors on a device, and was never moved there.
 
     ## What it does
-    Follows modules that a function or a script makes or loads, until they are called. Reports one
-    that nobody has moved, if what it is called with was moved, or lies where an argument does. So
-    is a new layer that is put into a model (`net.fc = nn.Linear(...)`) after it was moved, if
-    nothing moves the layer before the model is called, also by `add_adapters(net)` of the file.
+    Reports a new or loaded module that nothing moves, if it is called with a tensor that was moved,
+    or that is on the device of an argument. Also reports a new layer that is put into a model after
+    the model was moved (`net.fc = nn.Linear(...)`), if nothing moves the layer before the call.
 
     ## Why is this bad?
-    The parameters of a new module are on the default device, which is the CPU. With everything on
-    the CPU it works; on a GPU the call stops with "Expected all tensors to be on the same device".
+    On a GPU the call raises "Expected all tensors to be on the same device": a new module is on the
+    default device, the CPU. If everything is on the CPU, it works.
 
     ## Fix safety
-    No fix is offered: it may be the module or the input that is in the wrong place.
+    No fix is offered: the module or its input may be in the wrong place.
 
     ## References
     - pytorch documentation of `torch.nn.Module.to`

@@ -24,25 +24,27 @@ _REGISTERS = re.compile(r"ModuleList|ModuleDict|Sequential|add_module|register_|
 
 
 class ModulesInPlainContainer(Rule):
-    """Modules are kept in a list or dict, where their module does not find them.
+    """A module keeps other modules in a list, tuple or dict, which torch does not search.
 
     ## What it does
-    Flags `self.layers = [nn.Linear(n, n) for _ in range(3)]` in a module, the same with a tuple
-    or a dict, and `self.layers.append(nn.Linear(n, n))` where `self.layers` is a list. The modules
-    are made there, have parameters or buffers, and another method uses the container. A module
-    that was made elsewhere and is put into a list is left alone: that is how one hides it on
-    purpose. It is a note where the class moves a member itself, `self.layers[0].to(x.device)`,
-    where the class moves what it gives to one or the modules move what they hold to their input,
-    where their classes take all weights from somebody, and in code that exports or converts.
+    Reports `self.layers = [nn.Linear(n, n) for _ in range(3)]`, a tuple or dict of this kind, and
+    `self.layers.append(nn.Linear(n, n))`, if the modules have parameters or buffers and another
+    method uses the container.
+
+    Reported as a note: a class that moves the modules or their inputs itself; modules that move
+    what they hold to their input, or take all weights from outside; and code that exports or
+    converts.
+
+    Not reported: modules that were made elsewhere and then put into a list. That is a usual way to
+    hide them on purpose.
 
     ## Why is this bad?
-    A module looks for others in its attributes only. Those in the list stay on the CPU when the
-    model is moved, `parameters()` does not give them to the optimizer, and `state_dict()` does not
-    save them.
+    The modules stay on the CPU when the model is moved, the optimizer does not train them, and
+    `state_dict()` does not save them: a module finds others only in its attributes.
 
     ## Fix safety
-    The fix puts `nn.ModuleList` around the list. It is unsafe: checkpoints that were written
-    before lack the weights, and a `ModuleList` has not all methods of a list.
+    Unsafe: `nn.ModuleList` is put around the list. Checkpoints written before lack these weights,
+    and a `ModuleList` does not have all methods of a list.
 
     ## References
     - pytorch documentation, `torch.nn.ModuleList`
@@ -170,8 +172,8 @@ class Zoo:
         return self.finding(
             module,
             holder,
-            f"`self.{name}` is no container of modules: `.to()` leaves `{module.text(made.func)}` "
-            "behind, no optimizer gets its parameters, and it is not saved",
+            f"`self.{name}` is a plain container: `.to()` does not move the "
+            f"`{module.text(made.func)}` in it, no optimizer trains it, and it is not saved",
             trail=[(made, "the module is made here")],
             severity=Severity.NOTE if harmless else None,
             fixes=[_wrapped(module, holder, made)],

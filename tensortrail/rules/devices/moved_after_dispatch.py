@@ -15,23 +15,24 @@ from tensortrail.rules.shared.operands import operands
 
 
 class MovedAfterDispatch(Rule):
-    """A dispatched, offloaded or quantized model is moved by hand.
+    """A model is moved by hand after it was dispatched, offloaded or quantized.
 
     ## What it does
-    In code, flags `model.to(device)` and `model.cuda()` after `from_pretrained` with
-    `device_map="auto"` or `load_in_8bit`, alone or in its `quantization_config`, `dispatch_model`,
-    `cpu_offload` or `enable_model_cpu_offload()` of the same model in the same function.
+    In code, reports `model.to(device)` and `model.cuda()` after one of these in the same function:
 
-    In a run, reports `.to()`, `.cuda()` and the like on a model, or on a part of one, whose weights
-    have their places by a device map, by offloading hooks or by quantization: where the library
-    refuses, where it only warns or does nothing, and where weights are elsewhere afterwards than
-    the hooks send inputs to.
+    - `from_pretrained` with `device_map="auto"`, `load_in_8bit` or a quantization config with it;
+    - `dispatch_model`, `cpu_offload` or `enable_model_cpu_offload()`.
+
+    In a recorded run, reports a move of such a model, or of a part of it, if
+
+    - the library refuses it, warns or does nothing;
+    - weights are afterwards on another device than the one to which the hooks send their inputs; or
+    - a part that is offloaded as a whole now stays on the device.
 
     ## Why is this bad?
-    Hooks own the place of every weight. What lies on the CPU or on disk cannot be moved at all.
-    What lies on another GPU is moved, and its hook goes on sending inputs to the old place: the
-    next call raises. A model that is offloaded as a whole stays on the device, and the memory
-    that offloading was to save is gone.
+    The move raises, or the next call does: hooks decide where each weight is. A weight on the CPU
+    or on disk cannot be moved. A weight on another GPU is moved, and its hook still sends inputs to
+    the old place. A model that is offloaded as a whole stays on the device, and saves no memory.
 
     ## What you may see
     ```
@@ -39,9 +40,8 @@ class MovedAfterDispatch(Rule):
     ```
 
     ## Fix safety
-    In code no fix is offered: either the map or the move is not what was meant. In a run it is
-    offered to take out a move that the library refuses, or that does nothing: unsafe, as it may
-    be the map that was not meant.
+    In code, no fix is offered: the map or the move may be wrong. A recorded run offers to remove a
+    move that the library refuses or ignores. Unsafe: the map may be the wrong one of the two.
 
     ## References
     - huggingface/accelerate documentation, "Handling big models for inference"
@@ -167,8 +167,8 @@ def load(cls, name, device):
             yield self.finding(
                 module,
                 moved.call,
-                f"the weights of `{moved.name}` already have their places: this move is refused if "
-                "any is offloaded, and otherwise undoes the map"
+                f"the weights of `{moved.name}` are already placed: this move is refused if any is "
+                "offloaded, and otherwise undoes the map"
                 if not is_quantized(module, moved.placed)
                 else f"the weights of `{moved.name}` are quantized, or may be: a model that was "
                 "loaded in 8 bit refuses `cuda()`, and `to()` before bitsandbytes 0.48",

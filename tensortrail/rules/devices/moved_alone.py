@@ -13,23 +13,22 @@ from tensortrail.rules.shared.tensor_origin import is_dtype
 
 
 class MovedAlone(Rule):
-    """One tensor of an object is moved, and another of the same object meets it unmoved.
+    """One tensor of an object is moved, and then combined with another one that is not.
 
     ## What it does
-    Reports an operation that takes two tensors of one object, such as a weight and its bias or
-    scale, of which the function has moved one to a device and left the other where it was.
+    Reports, as a note, an operation on two tensors of one object, such as a weight and its bias or
+    scale, if the function moved one of them to a device and not the other.
 
-    It is a note for two tensors of the module that computes: all of it moves together.
-    Nothing is reported if the function moves the object itself, if the two stand in branches that
-    exclude each other, or if the other is a number or has no dimension.
+    Not reported: an object that is moved as a whole, two tensors in branches that exclude each
+    other, and a number or a tensor without a dimension as the other one.
 
     ## Why is this bad?
-    The two lie together wherever the object is. If the move changes anything, as it does for
-    layers that are offloaded or spread over devices, the operation finds its operands on two
-    devices. If the move never changes anything, it is not needed.
+    The operation raises if the move changes the device, as it does for layers that are offloaded or
+    spread over devices: both tensors were on the device of the object. If the move never changes
+    anything, it is not needed.
 
     ## Fix safety
-    The fix is unsafe: it moves the other tensor as well. It may be right to move neither.
+    Unsafe: it moves the other tensor as well. It may be right to move neither.
 
     ## References
     - pytorch documentation of `torch.Tensor.to`
@@ -113,12 +112,12 @@ class MovedAlone(Rule):
         return self.finding(
             module,
             operand or meeting.node,
-            f"`{moved.path}` was moved and `{left.path}` was not: they lie together only if the "
-            "move changed nothing",
+            f"`{moved.path}` was moved and `{left.path}` was not: they are on one device only if "
+            "the move changed nothing",
             severity=Severity.NOTE if left.only and left.only.where is Where.SELF else None,
             trail=(
                 (moved.moved, f"`{moved.path}` is moved"),
-                (meeting.node, f"`{left.path}` meets it where it was"),
+                (meeting.node, f"`{left.path}` meets it, and was not moved"),
             ),
             fixes=(_fix(module, places, meeting, moved, operand),),
         )

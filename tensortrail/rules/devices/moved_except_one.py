@@ -17,27 +17,27 @@ _ENOUGH = 3
 
 
 class MovedExceptOne(Rule):
-    """Others of the same form are moved to a device, and this one is not.
+    """Several similar values are moved to a device, and one is not.
 
     ## What it does
-    Notes a member of a batch, an argument of a call, an entry of a mapping or one of several names
-    that were bound together, if it is left where it was and the others of its form beside it are
-    moved to one device. Also notes the one result of a function of torch that is not moved, where
-    the others in the same function are; and what other functions of the file move before they use
-    it, a member such as `batch["image"]`, the result of a function of the project or what a loop
-    gets and passes to a model, if one function alone does not.
+    Reports one that stays, next to others that are moved to the same device, among
 
-    It is a warning if three others or more are moved to one device, and all are what one method
-    gives of several tensors (`x.reshape(-1).to(device)`), or layers of torch; other code than an
-    export moves these for a reason. So is a name that one statement binds to itself, and moves the
-    others of: `a, b = a.to(device), b`.
+    - the members of a batch, the arguments of a call, the entries of a mapping, or names that are
+      assigned together;
+    - the results of functions of torch in one function;
+    - what other functions of the file move before they use it: `batch["image"]`, the result of a
+      project function, or what a loop passes to a model.
+
+    A warning if three or more others are moved, and all are results of one method of tensors
+    (`x.reshape(-1).to(device)`) or layers of torch; and for `a, b = a.to(device), b`. All others
+    are notes, reported only if the rule is selected (`--select DEV529`).
 
     ## Why is this bad?
-    What comes together is mostly used together. The one that stays behind is on the CPU when it
-    meets the others.
+    On a GPU, an operation that combines the values raises: the one that was not moved is on the
+    CPU.
 
     ## Fix safety
-    No fix is offered: what is left may be no tensor.
+    No fix is offered: the value may not be a tensor.
 
     ## References
     - pytorch documentation of `torch.Tensor.to`

@@ -16,19 +16,19 @@ _ABOUT_THE_VALUE = re.compile(r"\bis None\b|isinstance|is_tensor|hasattr|in the 
 
 
 class MovedOnOnePath(Rule):
-    """A tensor is moved in one branch only, and used after it as if it always were.
+    """A tensor is moved in one branch only, and used afterwards as if it always were.
 
     ## What it does
-    Reports an operation on two tensors of which one lies on a device on every path, and the other
-    was moved to the same device under a condition that has nothing to do with devices. On the
-    other path it is still where it came from. It is a note: who calls may have it there already.
+    Reports, as a note, an operation on two tensors: one is on a device on every path, the other was
+    moved there under a condition that is not about the tensor itself. On the other path it is where
+    it was made, or where the caller put it.
 
     ## Why is this bad?
-    The branch without the move works as long as everything is on one device, and fails for
-    those who use a GPU with the settings that lead there.
+    On a GPU, the operation raises with the settings that skip the move. On the CPU everything
+    works.
 
     ## Fix safety
-    No fix is offered: the move belongs behind the branches, or into the other one.
+    No fix is offered: the move belongs after the branches, or into the other one too.
 
     ## References
     - pytorch documentation of `torch.Tensor.to`
@@ -112,8 +112,8 @@ def noise(sigmas: torch.Tensor, smooth: bool, n: int, device: torch.device):
         return self.finding(
             module,
             meeting.node,
-            f"one operand was moved on line {line} only if `{moved.given}`; otherwise it is a "
-            f"tensor {described(left)}, and it meets one {described(moved)}",
+            f"one operand was moved on line {line} only if `{moved.given}`; otherwise this "
+            f"combines a tensor {described(left)} with one {described(moved)}",
             trail=(
                 (moved.by, f"moved here, if `{moved.given}`"),
                 (meeting.node, f"used with a tensor {described(moved)} on every path"),

@@ -28,17 +28,16 @@ def rows(x):
 
 
 class NeededDeviceLeftOut(Rule):
-    """A call leaves out the `device` or `dtype` that the function it calls cannot do without.
+    """A call leaves out a `device` or `dtype` that the called function requires.
 
     ## What it does
-    Reports a call of a function, method or class of the project that has a parameter `device`,
-    `dtype`, `generator`, `map_location` or the like without a default, if the call does not pass
-    it. Where only the name of the method is known, it is a warning: all methods of that name in the
-    package have to need it and to accept what is passed, other calls have to pass it, and tensors,
-    modules and containers have no method of that name.
+    Reports a call of a project function, method or class that does not pass a parameter such as
+    `device`, `dtype`, `generator` or `map_location`, if this parameter has no default.
 
-    Nothing is reported for a call with `*` or `**`, and for what stands below a decorator that
-    may pass arguments of its own.
+    A warning, not an error, if only the name of the method is known. Then all methods of that name
+    in the package have to require the argument, and other calls have to pass it.
+
+    Not reported: calls with `*` or `**`, and functions with a decorator that may pass arguments.
 
     ## Why is this bad?
     The call raises a TypeError.
@@ -75,15 +74,17 @@ class NeededDeviceLeftOut(Rule):
                 continue
             for name in needed_and_left_out(module, call):
                 yield self.finding(
-                    module, call, f"`{module.text(call.func)}` needs `{name}`, and is not given it"
+                    module,
+                    call,
+                    f"`{module.text(call.func)}` requires `{name}`, which is missing here",
                 )
                 break
             for name in needed_by_namesakes(module, call):
                 yield self.finding(
                     module,
                     call,
-                    f"every method `{called(call)}` of the package needs `{name}`, and this call "
-                    "does not give it",
+                    f"every method `{called(call)}` of the package requires `{name}`, which is "
+                    "missing here",
                     severity=Severity.WARNING,
                     confidence=Confidence.MEDIUM,
                 )

@@ -11,20 +11,19 @@ from tensortrail.rules.shared.sentences import one_line
 
 
 class NeverMoved(Rule):
-    """A model of a script or an object is called with what was moved, and nothing moves it.
+    """A model is called with tensors that were moved to a device, and nothing moves the model.
 
     ## What it does
-    Looks at models that a script makes at the top of its file, and that the constructor of a
-    plain object keeps: `model = Net(8)`, `self.model = Net(8)`. Reports one that nothing in the
-    file moves, if another function or method calls it with what was moved to a device.
+    Looks at models made at the top of a script, or kept by the constructor of a class that is not a
+    module: `model = Net(8)`, `self.model = Net(8)`. Reports a model that nothing in the file moves,
+    if another function or method calls it with something that was moved to a device.
 
-    Nothing is reported if the model is given to code that is not in the file or that may move it,
-    if it is told a device when it is made, or if its class moves itself.
+    Not reported: a model that is passed to code that is not in the file or may move it, a model
+    that is made with a device, and a class that moves itself.
 
     ## Why is this bad?
-    The parameters of a new module are on the default device, which is the CPU. With everything on
-    the CPU it works; on a GPU the first call stops with "Expected all tensors to be on the same
-    device".
+    On a GPU the first call raises "Expected all tensors to be on the same device": the parameters
+    of a new module are on the default device, the CPU. If everything is on the CPU, it works.
 
     ## Fix safety
     No fix is offered: the optimizer may have been given the parameters before.
@@ -184,10 +183,10 @@ def act(state):
             module,
             found.made.value,
             f"nothing in this file moves `{found.name}`: line {found.use.lineno} calls it with "
-            f"what was moved to `{one_line(module, found.device)}`",
+            f"something that was moved to `{one_line(module, found.device)}`",
             severity=Severity.NOTE if elsewhere is not None else None,
             trail=(
                 (found.made, "made on the default device"),
-                (found.use, "called with what was moved"),
+                (found.use, "called with something that was moved"),
             ),
         )

@@ -12,20 +12,20 @@ from tensortrail.rules.shared.objects import given, within
 
 
 class NotMovedBack(Rule):
-    """A loop moves its model to the CPU and uses it on the GPU in the next round.
+    """A loop moves its model to the CPU and calls it on the GPU in the next round.
 
     ## What it does
-    Reports `model.cpu()` and `model.to("cpu")` in a loop that also calls `model(...)`, where the
-    model was moved to a device before the loop and nothing in the loop moves it back. The move may
-    stand in a function of the file that is given the model.
+    Reports `model.cpu()` and `model.to("cpu")` in a loop that also calls `model(...)`, if the model
+    was moved to a device before the loop and nothing in the loop moves it back. The move may be in
+    a function of the file that is given the model.
 
-    Not reported: a loop that is left after the move, a copy that is moved, a loop that gives the
-    model to code outside of the file, which may move it.
+    Not reported: a loop that ends after the move, a move of a copy, and a loop that passes the
+    model to code outside of the file.
 
     ## Why is this bad?
-    `.cpu()` of a module works in place. It is meant for the file that is saved, but the next round
-    gives batches on the GPU to weights on the CPU: "Expected all tensors to be on the same device".
-    The optimizer's state stays on the GPU as well.
+    The next round raises "Expected all tensors to be on the same device": `.cpu()` moves a module
+    in place, so the weights are on the CPU and the batches on the GPU. The state of the optimizer
+    stays on the GPU as well.
 
     ## Fix safety
     No fix is offered: save the state dict as it is, and read it with `map_location="cpu"`, or copy

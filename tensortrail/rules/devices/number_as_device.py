@@ -16,18 +16,19 @@ _OF_CUDA = frozenset({"torch.device", "torch.cuda.set_device"})
 
 
 class NumberAsDevice(Rule):
-    """The number that `get_device()` gives is used as a device, and is -1 on the CPU.
+    """The number from `get_device()` is used as a device, and is -1 on the CPU.
 
     ## What it does
-    Flags `.get_device()` of a tensor where a device is expected: in `.to(...)`, `.cuda(...)`,
-    `device=` and `torch.device(...)`, directly or through a variable. Nothing is reported under a
-    condition about the number or about devices. It is a note in a package that writes `.cuda()`
-    nearly as often as it names a device: it is for GPUs.
+    Reports `.get_device()` of a tensor where a device is needed: in `.to(...)`, `.cuda(...)`,
+    `device=` and `torch.device(...)`, directly or through a variable.
+
+    Reported as a note: packages that write `.cuda()` nearly as often as they name a device.
+
+    Not reported: code under a condition about the number or about devices.
 
     ## Why is this bad?
-    `get_device()` is the number of a GPU. For a tensor on the CPU it is -1, and torch raises
-    "Device index must not be negative": the function works on a GPU only. `x.device` works
-    everywhere.
+    On the CPU, torch raises "Device index must not be negative": `get_device()` is the number of a
+    GPU, and -1 for a tensor on the CPU. `x.device` works everywhere.
 
     ## Fix safety
     Safe: on a GPU, `x.device` is the device with that number.
@@ -114,8 +115,8 @@ class NumberAsDevice(Rule):
             yield self.finding(
                 module,
                 asked,
-                f"`{owner}.get_device()` is -1 if `{owner}` is on the CPU, and torch takes no "
-                f"negative device: `{owner}.device` works everywhere",
+                f"`{owner}.get_device()` is -1 if `{owner}` is on the CPU, and torch refuses a "
+                f"negative number: `{owner}.device` works everywhere",
                 severity=Severity.NOTE if module.is_for_current_gpu() else None,
                 trail=[(use, "it is used as a device")] if asked is not said else (),
                 fixes=[_fix(module, asked, owner, use)] if asked is said else (),

@@ -19,15 +19,15 @@ FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
 class NumberTypesMeet(Rule):
-    """An operation refuses floating-point tensors of different types.
+    """An operation is given floating-point tensors of different types, and refuses them.
 
     ## What it does
-    In a recorded run, reports the exception of such an operation: the type of each operand, the
-    name of a weight, and the line that converted it, if there was one.
+    In a recorded run, reports the exception of such an operation, with the type of each operand,
+    the name of a weight, and the line that converted it.
 
     ## Why is this bad?
-    The program ends. Usually a part of a model was converted, and the rest, or a layer that was
-    added later, was not.
+    The program ends. Usually a part of the model was converted, and another part, or a layer added
+    later, was not.
 
     ## What you may see
     ```

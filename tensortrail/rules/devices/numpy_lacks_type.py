@@ -12,14 +12,14 @@ _TEXT = "convert it first: `.float().numpy()`"
 
 
 class NumpyLacksType(Rule):
-    """NumPy is given a tensor of a number type that it does not have.
+    """A tensor of a type that NumPy does not have is converted to a NumPy array.
 
     ## What it does
-    In a recorded run, reports the `.numpy()` that was refused, with the tensor's name and type.
+    In a recorded run, reports a `.numpy()` call that was refused, with the tensor's name and type.
 
     ## Why is this bad?
-    The program ends. A model that is loaded in bfloat16 or float8 gives results of that type, and
-    NumPy has neither.
+    The program ends. A model in bfloat16 or float8 returns tensors of that type, and NumPy has
+    neither type.
 
     ## What you may see
     ```

@@ -33,20 +33,20 @@ _OTHERS = frozenset({"paddle", "tensorflow", "mindspore", "jax", "mxnet"})
 
 
 class NumpyWithoutCpu(Rule):
-    """`.numpy()` is called on a tensor that is on a GPU, or that may be.
+    """`.numpy()` is called on a tensor that is on a GPU, or may be on one.
 
     ## What it does
-    Flags `.numpy()` on a tensor that was put on a GPU, or on a device that a value names, or that
-    a model computed of one that was, as in `model(x.to(device)).detach().numpy()`; also where
-    `np.array`, `np.asarray` or a plot of matplotlib reads it, or `np.concatenate` a list of
-    them. A note is given for an argument or
-    the output of a submodule, in a file that handles devices. All of this only where no
-    condition asks for the device, and nothing brings the tensor to the CPU.
-    `.cpu()`, `.to("cpu")`, `numpy(force=True)` and what was made by `torch.from_numpy` are not
-    flagged.
+    Reports `.numpy()` on a tensor that was put on a GPU or another device, and on the output of a
+    model for such a tensor: `model(x.to(device)).detach().numpy()`. The same for `np.array`,
+    `np.asarray`, `np.concatenate` of a list of them, and plots of matplotlib.
+
+    Reported as a note: an argument, or the output of a submodule, in a file that handles devices.
+
+    Not reported: code under a condition about devices, tensors that were brought to the CPU
+    (`.cpu()`, `.to("cpu")`) or come from NumPy, and `numpy(force=True)`.
 
     ## Why is this bad?
-    NumPy reads the memory of the CPU. torch raises a TypeError for a tensor that is elsewhere.
+    torch raises a TypeError: NumPy reads the memory of the CPU only.
 
     ## What you may see
     ```
@@ -298,7 +298,7 @@ def write(weight: torch.Tensor, device):
                 origin = origin_of(module, func.value)
                 shown = one_line(module, origin.node) if origin.node is not None else "the tensor"
                 given = origin.decides is Decides.GIVEN
-                put = "where the caller put it" if given else "where the weights of the module are"
+                put = "on the caller's device" if given else "on the device of the module"
                 message = f"`{shown}` is {put}, and numpy reads the CPU only"
                 yield self._found(module, func, func.value, Severity.NOTE, message)
             elif not _is_decided(module, call):

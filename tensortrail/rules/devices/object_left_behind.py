@@ -46,20 +46,22 @@ class ObjectLeftBehind(Rule):
     """An object of a plain class keeps tensors on the CPU, and they meet tensors on a GPU.
 
     ## What it does
-    Follows objects of a class in another file of the project that is no module. Reports where one
-    is made, if its class makes a tensor without a device while it is set up, and keeps it, and if
-    that tensor is then taken together with one that was put on a device, or that lies with the
-    parameters of a module: here, or in a method of the object that is given the other one. Of a
-    class in the same file DEV521 tells the same, at the line that makes the tensor.
+    Looks at objects whose class is in another file of the project and is not a module. Reports the
+    line that makes the object, if
 
-    Nothing is reported if the class moves the tensor by a method of its own, if the object is moved
-    or passed on to code that is not known, if its tensors are set from outside, or if the tensor
-    has no dimension.
+    - the class makes a tensor without a device while it is set up, and keeps it; and
+    - here or in a method of the object, an operation combines this tensor with one that was put on
+      a device, or that is on the device of a module.
+
+    If the class is in the same file, DEV521 reports the line that makes the tensor.
+
+    Not reported: a class that moves the tensor itself; an object that is moved, passed to unknown
+    code, or whose tensors are set from outside; and a tensor without a dimension.
 
     ## Why is this bad?
-    `model.to(device)` does not know of the object, so its tensors stay where the class made them:
-    on the CPU. There all tests pass, and the first step on a GPU stops with "Expected all tensors
-    to be on the same device", or with "indices should be either on cpu or on the same device".
+    The first step on a GPU raises "Expected all tensors to be on the same device", or "indices
+    should be either on cpu or on the same device": `model.to(device)` does not reach the object. On
+    the CPU all tests pass.
 
     ## Fix safety
     No fix is offered: the class may take a device, move the tensors as it uses them, or become a
@@ -217,7 +219,7 @@ def on_the_cpu(x):
             module,
             kept.by,
             f"`{one_line(module, kept.by)}` makes `{kept.subject}` on the default device and keeps "
-            f"it there, and line {line} takes it together with a tensor {described(there)}"
+            f"it there, and line {line} combines it with a tensor {described(there)}"
             f"{unless(elsewhere)}",
             severity=severity,
             trail=(

@@ -17,19 +17,19 @@ _WRITTEN_CPU = re.compile(r"""^(torch\.device\()?["'](cpu|meta)["']""")
 
 
 class OptimizerBeforeMove(Rule):
-    """The state of an optimizer is loaded, and its model is moved to a GPU afterwards.
+    """The state of an optimizer is loaded before its model is moved to a GPU.
 
     ## What it does
-    Flags `optimizer.load_state_dict(...)` where the optimizer was made of the parameters of a
-    model, and the model is moved further down: `model.to(device)`, `model.cuda()`. The same holds
-    for whatever else was made of `model.parameters()` and loads a state, as moving averages.
-    Nothing is reported where the model was moved before as well, or the state is moved by hand.
+    Reports `optimizer.load_state_dict(...)`, if the optimizer was made from the parameters of a
+    model and the function moves this model later: `model.to(device)`, `model.cuda()`. The same for
+    other objects made from `model.parameters()` that load a state, such as moving averages.
+
+    Not reported: a model that was also moved before, and a state that is moved by hand.
 
     ## Why is this bad?
-    An optimizer puts the state that it loads where its parameters are at that time. A model that
-    moves takes its parameters along and leaves the state on the CPU: the first step on a GPU stops
-    with "Expected all tensors to be on the same device". On the CPU, and as long as nothing is
-    resumed, all goes well.
+    The first step on a GPU after a resume raises "Expected all tensors to be on the same device":
+    the state is loaded to the CPU, where the parameters are, and does not move with them. Without a
+    resume everything works.
 
     ## Fix safety
     No fix is offered: the move belongs before the line that makes the optimizer.
@@ -130,10 +130,10 @@ def saved(model, checkpoint):
                 yield self.finding(
                     module,
                     load,
-                    f"the state is put where `{made.model}` is now, and line {move.lineno} moves "
-                    f"`{made.model}` away from it",
+                    f"the state is loaded to the device of `{made.model}`, and line {move.lineno} "
+                    f"moves `{made.model}` without it",
                     trail=[
-                        (made.call, f"`{module.text(owner)}` is made of its parameters"),
+                        (made.call, f"`{module.text(owner)}` is made from its parameters"),
                         (load, "the state is loaded"),
                         (move, f"`{one_line(module, move)}` leaves the state behind"),
                     ],

@@ -20,19 +20,22 @@ _OPTIONS = re.compile(
 
 
 class OptionLostInRecursion(Rule):
-    """A function calls itself for the parts of what it is given, and leaves out its `device`.
+    """A recursive function leaves out its `device` when it calls itself.
 
     ## What it does
-    Flags a function or method that calls itself (by its name, by `self`, or as the method of an
-    item that `isinstance` says is of the same class) and leaves out an option about devices or
-    dtypes (`device`, `dtype`, `non_blocking`, `map_location` and the like) that it was given and
-    reads. Methods of the same name of other objects are not flagged, and neither is a call whose
-    branch asks for the option, or whose result is given it. It is a note where no call of the
-    project gives the option, and for `non_blocking`, without which the values are the same.
+    Reports a function or method that calls itself without an option about devices or dtypes that it
+    was given and reads: `device`, `dtype`, `non_blocking`, `map_location` and the like. The call is
+    by name, by `self`, or a method of an item that `isinstance` shows to be of the same class.
+
+    Reported as a note: `non_blocking`, which does not change the values, and an option that no call
+    in the project passes.
+
+    Not reported: methods of the same name of other objects, a branch that tests the option, and a
+    result that is passed on together with the option.
 
     ## Why is this bad?
-    What lies on the first level goes where the caller said; below it the default is used. A nested
-    batch is then on two devices, or of two dtypes.
+    A nested batch ends on two devices, or with two dtypes: the first level goes where the caller
+    said, the levels below use the default.
 
     ## Fix safety
     Unsafe: it passes the options on, which changes what callers get.

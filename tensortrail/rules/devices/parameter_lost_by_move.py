@@ -18,24 +18,27 @@ _ATOMS = (ast.Call, ast.Name, ast.Attribute, ast.Subscript)
 
 
 class ParameterLostByMove(Rule):
-    """A parameter is moved before the module gets it: what the module keeps is no parameter.
+    """A parameter is moved before it is assigned, so the module gets a plain tensor.
 
     ## What it does
-    Flags `self.weight = nn.Parameter(...).to(device)` in a module, also with `.cuda()`, `.half()`
-    and the like, or where the parameter has a name first. Nothing is reported for methods that
-    give back the parameter itself, as `requires_grad_()`, nor for a tensor that was made on the
-    same device already. It is an error where a GPU is written out, a warning where somebody chooses
-    the device, and a note where the constructor is given two devices.
+    Reports `self.weight = nn.Parameter(...).to(device)` in a module, also with `.cuda()`, `.half()`
+    and the like, or if the parameter is first assigned to a name. It is
+
+    - an error if the device is a constant that is a GPU;
+    - a warning if the device is a variable, or if the dtype is a constant;
+    - a note if the constructor is given two devices, or if the dtype is a setting.
+
+    Not reported: methods that return the parameter itself, such as `requires_grad_()`, and a tensor
+    that was made on the same device.
 
     ## Why is this bad?
-    `nn.Parameter(t).to(device)` gives a plain tensor with a history, unless nothing has to be
-    moved. On the CPU the module has its parameter, and every test passes. On a GPU
-    `parameters()` lacks it: no optimizer trains it, `.to()` leaves it behind, and `state_dict()`
-    saves nothing of it.
+    On a GPU, the weight is not in `parameters()`: no optimizer trains it, `.to()` does not move it,
+    and `state_dict()` does not save it. `nn.Parameter(t).to(device)` returns a plain tensor, unless
+    there is nothing to move. On the CPU it returns the parameter, and every test passes.
 
     ## Fix safety
-    The fix moves the tensor before it becomes a parameter. It is unsafe: checkpoints that were
-    written without the parameter lack it.
+    Unsafe: the tensor is moved before it becomes a parameter. Checkpoints written without the
+    parameter lack it.
 
     ## References
     - pytorch documentation, `torch.nn.parameter.Parameter`
@@ -159,7 +162,7 @@ class Probe:
             yield self.finding(
                 module,
                 call,
-                f"`{one_line(module, call)}` gives a tensor that is no parameter"
+                f"`{one_line(module, call)}` returns a plain tensor, not a parameter"
                 f"{', unless nothing has to be moved' if device else ', unless it has that type'}: "
                 f"`{module.text(assign.targets[0])}` is neither trained, moved nor saved",
                 severity=_where(module, call) if device else _weight(module, call),

@@ -11,18 +11,20 @@ from tensortrail.rules.shared.sentences import one_line
 
 
 class PartsOnSeveralGpus(Rule):
-    """A module is spread over several GPUs, and a tensor goes from one part to another unmoved.
+    """A module is spread over several GPUs, and a tensor is not moved from one part to the next.
 
     ## What it does
-    Looks at classes that put modules of their own on two or more devices, each with a number or
-    by a variable of its own: `self.first = nn.Linear(4, 4).to("cuda:0")`. Flags a call of one of
-    them with what another one gave, and a sum or `torch.cat` of what two of them gave, if the
-    tensor was not moved in between.
+    Looks at classes that put their own modules on two or more devices, each with a number or in a
+    variable: `self.first = nn.Linear(4, 4).to("cuda:0")`. Reports
+
+    - a call of one part with the output of another one;
+    - a sum or `torch.cat` of the outputs of two parts,
+
+    if the tensor was not moved in between.
 
     ## Why is this bad?
-    The weights of the second part are on another GPU than the tensor. The call stops with
-    "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and
-    cuda:1".
+    The call raises "Expected all tensors to be on the same device, but found at least two devices,
+    cuda:0 and cuda:1": the weights of the second part are on another GPU than the tensor.
 
     ## Fix safety
     No fix is offered: either of the two may be moved.
@@ -134,7 +136,7 @@ class Together(nn.Module):
         return self.finding(
             module,
             found.call,
-            f"`{shown}` takes a tensor that lies on `{found.lies.device}` together with one on "
+            f"`{shown}` combines a tensor on `{found.lies.device}` with one on "
             f"`{found.taken.device}`: nothing moves it in between",
             trail=[
                 (found.lies.moved, f"this part is put on `{found.lies.device}`"),

@@ -33,29 +33,32 @@ _MADE = frozenset(
 
 
 class PlainBesideBuffers(Rule):
-    """A module keeps a tensor as a plain attribute, and its methods use it as it is.
+    """A module keeps a tensor in a plain attribute, which `.to()` does not move.
 
     ## What it does
-    Reports `self.name = tensor` where an `nn.Module` is set up, if another method reads the
-    attribute and nothing in the class moves it or compares its device. The message counts the
-    tensors of the class that are buffers. A tensor that was put on a device, or came from the
-    caller, is a note unless most of the class are buffers: the module may never move. So is one
-    that is made on a device after the module was built, and one that is only passed to functions
-    of other files.
+    Reports, as a note, `self.name = tensor` where an `nn.Module` is set up, if another method uses
+    the attribute and nothing in the class moves it or compares its device. The message counts the
+    buffers of the class.
 
-    So is all where modules are built under `with torch.device(device):`, and
-    `layer.table = tensor` in a function that calls `layer.register_buffer` for others.
+    Only reported if the rule is selected (`--select DEV530`):
 
-    A parameter, also one of another module, a tensor without a dimension, an index, what another
-    method sets to None or to something else, what is filled with tensors of the CPU, and what is
-    only read as numbers are left alone.
+    - a tensor that was put on a device or came from the caller, unless most tensors of the class
+      are buffers;
+    - a tensor made on a device after the module was built, or only passed to functions of other
+      files;
+    - modules that are built under `with torch.device(device):`;
+    - `layer.table = tensor` in a function that calls `layer.register_buffer` for other tensors.
+
+    Not reported: parameters, an index, a tensor without a dimension, an attribute that another
+    method sets, a tensor filled from CPU tensors, and one that is only read as numbers.
 
     ## Why is this bad?
+    On a GPU, an operation that combines the tensor with a weight or an input raises:
     `module.to(device)` moves parameters, buffers and submodules, and nothing else.
 
     ## Fix safety
-    No fix is offered: a buffer can be saved with the module or not (`persistent`), and both
-    change what others see.
+    No fix is offered: a buffer may be saved with the module or not (`persistent`), and both change
+    what others see.
 
     ## References
     - pytorch documentation of `torch.nn.Module.register_buffer`
@@ -196,7 +199,8 @@ class Counted(nn.Module):
         severity: Severity | None,
     ) -> Finding:
         lines = " and ".join(f"line {each.lineno}" for each in buffers[:2])
-        others = f"; {len(buffers)} beside it are buffers, see {lines}" if buffers else ""
+        are = "1 other is a buffer" if len(buffers) == 1 else f"{len(buffers)} others are buffers"
+        others = f"; {are}, see {lines}" if buffers else ""
         return self.finding(
             module,
             module.statement_of(store),

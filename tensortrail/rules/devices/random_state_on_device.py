@@ -20,16 +20,16 @@ _SETS = (
 
 
 class RandomStateOnDevice(Rule):
-    """The state of random numbers is loaded onto a GPU, and torch takes it from the CPU only.
+    """The state of a random generator is loaded onto a GPU, but torch needs it on the CPU.
 
     ## What it does
-    Flags `torch.set_rng_state(...)` and `torch.cuda.set_rng_state(...)` of a part of what
-    `torch.load` gave with a `map_location` that is, or may be, a GPU.
+    Reports `torch.set_rng_state(...)` and `torch.cuda.set_rng_state(...)` of a part of a checkpoint
+    that `torch.load` read with a `map_location` that is, or may be, a GPU.
 
     ## Why is this bad?
-    `map_location` moves every tensor of the file, the state of the generators too. Their states are
-    bytes on the CPU, also those of a GPU: the program can be resumed on the CPU, and on a GPU it
-    stops.
+    On a GPU, the program raises when it is resumed: `map_location` moves every tensor of the file,
+    also the states of the generators. These are bytes on the CPU, even for a generator of a GPU. On
+    the CPU it works.
 
     ## What you may see
     ```
@@ -37,7 +37,7 @@ class RandomStateOnDevice(Rule):
     ```
 
     ## Fix safety
-    Unsafe: the state is taken to the CPU; the file may be loaded there as well.
+    Unsafe: the state is moved to the CPU. Loading the whole file there may be better.
 
     ## References
     - pytorch/pytorch, `torch.Generator.set_state`
@@ -115,13 +115,13 @@ def resume(model, path, device):
                 continue
             one = isinstance(state, (ast.Subscript, ast.Name)) and not called(call).endswith("all")
             edit = module.insert_after(state, ".cpu()") if one else None
-            fix = module.fix("take it to the CPU", Safety.UNSAFE, edit) if edit else None
+            fix = module.fix("move it to the CPU", Safety.UNSAFE, edit) if edit else None
             yield self.finding(
                 module,
                 call,
-                f"line {load.lineno} loads this onto `{module.text(where)}`, and torch takes the "
-                "state of a generator from the CPU only",
-                trail=[(load, "every tensor of the file is put there")],
+                f"line {load.lineno} loads this onto `{module.text(where)}`, and torch needs the "
+                "state of a generator on the CPU",
+                trail=[(load, "every tensor of the file is loaded there")],
                 fixes=[fix],
             )
 

@@ -16,19 +16,22 @@ _PUTS = ("setattr", "add_module", "register_module", "set_submodule")
 
 
 class ReplacementDropped(Rule):
-    """A function may answer with another module, and a loop over modules drops the answer.
+    """A loop over modules drops the result of a function that may return a new module.
 
     ## What it does
-    Flags `convert(module, ...)` as a statement of its own in a loop over `model.named_modules()`,
-    where the function is of the same file, always returns something, on one path what another call
-    makes of the module (`return handler(module, config)`), and puts nothing into place itself.
+    Reports `convert(module, ...)` as a statement of its own in a loop over `model.named_modules()`,
+    if the function is in the same file and
+
+    - returns its module on one path, and the result of another call on another
+      (`return handler(module, config)`);
+    - puts nothing into the model itself.
 
     ## Why is this bad?
-    Where the call answers with a new module, the model keeps the old one: it is neither converted
-    nor is the new one moved, and nothing is raised. It works for whatever is changed in place.
+    The model keeps the old module, and no error is raised: the new one, converted or moved, is
+    lost. It works for modules that are changed in place.
 
     ## Fix safety
-    No fix is offered: the answer is to be put into the parent, under the module's name.
+    No fix is offered: the result should be stored in the parent, under the name of the module.
 
     ## References
     - pytorch/ao: `quantize_` with settings by name dropped modules that were swapped
@@ -114,8 +117,11 @@ def run(model):
                         module,
                         call,
                         f"`{called(call)}` may return another module than it was given, and the "
-                        "answer is dropped: the model keeps the old one",
-                        trail=[(made, "what another call makes of it"), (call, "dropped here")],
+                        "result is dropped: the model keeps the old one",
+                        trail=[
+                            (made, "returns the result of another call"),
+                            (call, "dropped here"),
+                        ],
                     )
 
 

@@ -15,19 +15,20 @@ _ABOUT_PLACES = re.compile(r"device|meta|cuda|cpu|is_available|hook|offload")
 
 
 class ReplacementMovedSometimes(Rule):
-    """A module takes the place of another one and is moved there under a test of something else.
+    """A module replaces another one, and is moved to its device only under an unrelated condition.
 
     ## What it does
-    Flags `new.to(old.weight.device)` that stands under a test, in a function that puts `new` into
-    the place of `old` with `setattr` on every path, if the test is one of `old`. Tests about
-    devices are left alone, and modules whose parts are moved in a loop.
+    Reports `new.to(old.weight.device)` under a test of `old`, in a function that puts `new` in the
+    place of `old` with `setattr` on every path.
+
+    Not reported: a test about devices, and a module whose parts are moved in a loop.
 
     ## Why is this bad?
-    What the test leaves out stays where it was made, on the CPU, within a model on a GPU: its
-    first call stops with "Expected all tensors to be on the same device".
+    On a GPU, the first call of the new module raises "Expected all tensors to be on the same
+    device" if the test was false: the module is still on the CPU.
 
     ## Fix safety
-    No fix is offered: the move belongs behind the test.
+    No fix is offered: the move belongs after the test.
 
     ## References
     - huggingface/peft: layers put into a model on a GPU were moved only if they were quantized
@@ -98,8 +99,8 @@ def by_option(parent, name, new, old, filled):
                     yield self.finding(
                         module,
                         move,
-                        f"the new module is moved only if `{test}`, and put into the model in "
-                        "any case: otherwise it stays where it was made",
+                        "the new module is put into the model in any case, but moved only if "
+                        f"`{test}`",
                         trail=[(placed, "put into the model on every path"), (move, "moved here")],
                     )
 

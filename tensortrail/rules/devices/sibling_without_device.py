@@ -43,26 +43,29 @@ class Sibling(NamedTuple):
 
 
 class SiblingWithoutDevice(Rule):
-    """All that goes one way in a function is put on a device, and one tensor is not.
+    """One of several tensors with the same use is not put on a device.
 
     ## What it does
-    Reports a factory of torch without `device`, in a function whose other factories are all given
-    one, if the tensor goes where a tensor goes that is given a device or moved to one: into the
-    same call, list, tuple or mapping, into another call of the same function as the same
-    argument, or under the same name in the other branch of a condition; if two or more others
-    are kept as attributes or entries of the same object beside it; or if the function returns it,
-    and two others or more are made on a device that the function is given. It is a note where
-    another function than one of torch takes both, and where both are attributes.
+    Looks at functions in which all factories of torch but one are given a device. Reports the one
+    without, if its tensor and another one, which was made on a device or moved to one,
 
-    Nothing is reported for an index, under a name that says `cpu` or `host`,
-    for a result that is moved, copied or read out later, where a
-    condition about devices or types leads to it, for memory that is pinned, in what prepares data
-    or exports, and for a tensor without a dimension unless the others are numbers in the same
-    literal or arguments of the same function.
+    - go into the same call, list, tuple or mapping;
+    - are the same argument of two calls of one function;
+    - have the same name in two branches of a condition; or
+    - are attributes or entries of one object, as is a third one on a device.
+
+    Also reports it if the function returns the tensor, and makes two others on a device that it was
+    given.
+
+    Reported as a note: a call of a function that is not torch's, and attributes.
+
+    Not reported: an index, a name that contains `cpu` or `host`, pinned memory, and a result that
+    is moved, copied or read out later; code under a condition about devices or types, and code that
+    prepares data or exports. A tensor without a dimension counts only beside other numbers.
 
     ## Why is this bad?
-    What goes one way is used in one way. This tensor lies on the default device, usually the CPU,
-    and its siblings are where the caller wants them.
+    This tensor is on the default device, usually the CPU, and the others are on the device that the
+    caller chose. An operation that combines them raises.
 
     ## Fix safety
     No fix is offered: several devices may be at hand.
@@ -179,7 +182,7 @@ class SiblingWithoutDevice(Rule):
         return self.finding(
             module,
             call,
-            f"this is given no device, and the tensor of line {first.call.lineno} lies on "
+            f"this is given no device, and the tensor of line {first.call.lineno} is on "
             f"`{_device_of(module, first.call)}`; {taken}",
             severity=None if sure else Severity.NOTE,
             trail=tuple((each.call, "put on a device") for each in found[:2]),

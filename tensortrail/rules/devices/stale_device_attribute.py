@@ -23,20 +23,22 @@ class _Stored(NamedTuple):
 
 
 class StaleDeviceAttribute(Rule):
-    """A module remembers the device it was built on, and goes on using it after a move.
+    """A module stores the device it was built on, and uses it after the module was moved.
 
     ## What it does
-    Flags an `nn.Module` with weights that keeps a device given to `__init__` in an attribute and
-    makes or moves tensors by it in `forward` or a method that takes tensors, where no method of
-    the class changes the attribute when the module is moved. It is a note unless the file that has
-    the class makes an object of it and moves it elsewhere than to the device that it gave.
+    Reports an `nn.Module` with weights that stores a device given to `__init__` and uses this
+    attribute in `forward` to make or move tensors, if no method of the class changes the attribute
+    when the module is moved.
+
+    Reported as a note, unless the file makes an object of the class and moves it to another device
+    than the one it passed.
 
     ## Why is this bad?
-    After `module.to("cuda:1")` or offloading the weights are elsewhere, and the attribute still
-    names the old device: the tensors made by it meet the weights on another one.
+    After `module.to("cuda:1")` or offloading, the operation that combines the tensor with a weight
+    raises: the attribute still names the old device.
 
     ## Fix safety
-    No fix is offered: which tensor the method should follow is a decision.
+    No fix is offered: only you can say which tensor the method should follow.
 
     ## References
     - pytorch/pytorch documentation of `torch.nn.Module.to`

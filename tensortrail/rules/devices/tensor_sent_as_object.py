@@ -26,23 +26,25 @@ class _Sent(NamedTuple):
 
 
 class TensorSentAsObject(Rule):
-    """A tensor on a GPU is pickled for other processes, and arrives on the sender's GPU.
+    """A tensor on a GPU is pickled for other processes and arrives on the sender's GPU.
 
     ## What it does
-    Flags `all_gather_object`, `gather_object`, `broadcast_object_list`, `scatter_object_list` and
-    `send_object_list` of `torch.distributed`, and functions of the project that pass their argument
-    on to one of them, where a tensor is sent, or a list, tuple or dict with one, and nothing
-    has brought it to the CPU. A note where nothing says that the tensor is on a GPU.
+    Reports `all_gather_object`, `gather_object`, `broadcast_object_list`, `scatter_object_list` and
+    `send_object_list` of `torch.distributed`, and project functions that pass their argument on to
+    one of these, if a tensor is sent, or a list, tuple or dict with one, and nothing has brought it
+    to the CPU.
 
-    Nothing is reported in files that name another backend than NCCL, or take it from elsewhere.
+    Reported as a note if nothing shows that the tensor is on a GPU.
+
+    Not reported: files that name another backend than NCCL, or read it from elsewhere.
 
     ## Why is this bad?
-    A pickled tensor keeps the number of its device. Rank 0 gets the tensor of rank 3 on `cuda:3`:
-    `torch.cat` or `sum` over what was gathered fails, and every process takes memory of every
-    GPU of the machine.
+    `torch.cat` or `sum` over the gathered tensors raises, and every process takes memory of every
+    GPU of the machine: a pickled tensor keeps the number of its device, so rank 0 gets the tensor
+    of rank 3 on `cuda:3`.
 
     ## Fix safety
-    Unsafe: what is received is then on the CPU.
+    Unsafe: the received tensor is on the CPU.
 
     ## References
     - pytorch/pytorch documentation of `torch.distributed.all_gather_object`

@@ -20,18 +20,19 @@ _SHORT = ("half", "bfloat16", "double")
 
 
 class TrainedModuleCast(Rule):
-    """A pipeline that holds the module in training is cast to another type, and the module with it.
+    """A pipeline is cast to another dtype, and so is the module in it that is being trained.
 
     ## What it does
-    Flags `pipeline.to(dtype=...)`, `pipeline.to(device, dtype=...)` and `pipeline.half()` where
-    the pipeline was made in the loop of a training, of the module that is trained
-    (`unet=unwrap_model(unet)`), also in a function of the file that is handed the pipeline. A
-    copy of the module, and what is made after the loop, is not flagged.
+    Reports `pipeline.to(dtype=...)`, `pipeline.to(device, dtype=...)` and `pipeline.half()`, if the
+    pipeline was made in the training loop from the trained module (`unet=unwrap_model(unet)`). The
+    cast may be in a function of the file that is given the pipeline.
+
+    Not reported: a copy of the module, and a pipeline that is made after the loop.
 
     ## Why is this bad?
-    A pipeline holds the module itself and no copy. The weights that the optimizer steps are
-    float32 on purpose: cast to half precision they lose what small steps add to them, and
-    a gradient scaler stops with "Attempting to unscale FP16 gradients" at the next step.
+    Training gets worse, or the next step raises "Attempting to unscale FP16 gradients": the
+    pipeline holds the module itself, not a copy. The trained weights are float32 on purpose. In
+    half precision they lose small updates.
 
     ## Fix safety
     No fix is offered: usually the `dtype` can be left out, and `autocast` put around the call.
@@ -134,10 +135,10 @@ def train(unet, accelerator, optimizer, loader):
         return self.finding(
             module,
             cast,
-            f"this casts what is in training as well, {trained}: its weights lose their "
+            f"this also casts {trained}, which is being trained: its weights lose their "
             "precision, or the gradient scaler refuses them at the next step",
             trail=[
-                (shared.made, f"made of {trained} itself, and no copy of it"),
+                (shared.made, f"made of {trained} itself, not of a copy"),
                 (shared.handed, f"`{one_line(module, shared.handed)}`" if shared.handed else ""),
                 (cast, "all that it holds is cast"),
             ],

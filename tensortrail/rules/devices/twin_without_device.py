@@ -31,30 +31,34 @@ def spread(x, rows, columns, out):
 
 
 class TwinWithoutDevice(Rule):
-    """One of two calls that are written alike is given a device, and the other is not.
+    """Of two similar calls, one is given a device and the other is not.
 
     ## What it does
-    Compares the calls of one function or class inside of a function. Two of them are alike if
-    they take the same arguments but for the device, and stand within two statements of each
-    other, or share arguments: `torch.zeros(n, dtype=dtype, device=device)` and
-    `torch.ones(n, dtype=dtype)`, or the same call in two branches. Reports the one that is not
-    given the device. So is a call of a function or method that two or more other calls, and all of
-    them, pass the same device to; of a class if it is given nothing and they nothing else. Two of
-    `torch.as_tensor`, which leaves a tensor where it is, are alike if they stand in one literal or
+    Compares the calls of one function or class inside a function. Reports, as a note, the call
+    without a device, if
+
+    - the two set the same parameters except for the device, and are within two statements of each
+      other or pass some equal values: `torch.zeros(n, dtype=dtype, device=device)` and
+      `torch.ones(n, dtype=dtype)`;
+    - they are the same call in two branches; or
+    - two or more other calls, and all of them, pass the same device.
+
+    Two calls of `torch.as_tensor`, which leaves a tensor where it is, have to be in one literal or
     call or in neighbouring lines.
 
-    Nothing is reported if a condition about devices or types leads to one of the two, for a
-    result that is moved, copied or an index, for calls that take the device of their argument
-    (`zeros_like`), and where most of the calls are given none. It is a note if something is moved
-    to that device later in the function, of what only indexes, or is put in order for that, and of
-    a tensor that nothing takes together with one on a device.
+    Only reported if the rule is selected (`--select DEV534`): a result that is later moved to the
+    same device, that only indexes, or that nothing combines with a tensor on a device.
+
+    Not reported: calls under different conditions about devices or types; a result that is moved,
+    copied or an index; calls that use the device of their argument (`zeros_like`); and functions in
+    which most such calls have no device.
 
     ## Why is this bad?
-    The two were written for the same use. What the other call makes lies on the default device,
-    usually the CPU, while its twin goes where the caller wants it.
+    The result of one call is on the default device, usually the CPU, and the result of the similar
+    call on the caller's device. An operation that combines them raises.
 
     ## Fix safety
-    The fix is unsafe: the other device may be meant for the twin only.
+    Unsafe: the device may be meant for only one of the two.
 
     ## References
     - pytorch documentation, "Tensor attributes", `torch.device`

@@ -31,25 +31,27 @@ _ENOUGH = 3
 
 
 class TwinWithoutOption(Rule):
-    """One of two calls that are written alike is given an option, and the other is not.
+    """Of two similar calls, one is given a `dtype` or another option, and the other is not.
 
     ## What it does
     Looks at parameters such as `dtype`, `generator`, `map_location`, `rand_device` or
-    `offload_to_cpu` that a function passes on by their name. Reports a call that is not given the
-    option, beside a call of the same function that is given it, takes the same arguments but for
-    one, and stands in the next statement, in the other branch of a condition or in the same
-    literal. Calls of two functions are compared where all arguments are equal, three or more, they
-    stand in two branches, and the callee is known to take the option.
+    `offload_to_cpu` that a function passes on by name. Reports, as a note, a call that is not given
+    the option next to one that is, if both set the same parameters otherwise, and
 
-    Nothing is reported where a condition asks for the option or its like, for a result that is
-    cast or is an index, and for `torch.zeros`, `ones`, `empty` and `full`, of which masks are made.
+    - they call the same function, with values that are equal except for one;
+    - they call the same function, in the same or in neighbouring statements; or
+    - they call two functions that accept the option, in two branches, with three or more values
+      that are all equal.
+
+    Not reported: code under a condition about the option, a result that is cast or an index, and
+    `torch.zeros`, `ones`, `empty` and `full`, which often make masks.
 
     ## Why is this bad?
-    The caller has said which type, place or generator is meant. One of the two follows, and the
-    other has the default.
+    The caller chose a type, device or generator. The result of one call follows, and the result of
+    the other has the default.
 
     ## Fix safety
-    The fix is unsafe: the default may be meant for this call.
+    Unsafe: the default may be meant for this call.
 
     ## References
     - pytorch documentation, "Tensor attributes", `torch.dtype`

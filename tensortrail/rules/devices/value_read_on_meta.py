@@ -31,17 +31,19 @@ CHANGE = (
 
 
 class ValueReadOnMeta(Rule):
-    """Code asks a meta tensor for its values.
+    """The program reads values of a tensor on meta, which has none.
 
     ## What it does
-    In code, flags `.item()`, `.tolist()`, `float(tensor)`, `if tensor:`, `torch.equal`, `nonzero`
-    and the like of a tensor that was made on meta on every path, or that a condition says is
-    there. In a recorded run, reports those that failed because the tensor is on meta, with its
-    name and the line that put it there.
+    In code, reports `.item()`, `.tolist()`, `float(tensor)`, `if tensor:`, `torch.equal`, `nonzero`
+    and the like of a tensor that was made on meta on every path, or that a condition says is on
+    meta.
+
+    In a recorded run, reports the calls that failed because the tensor is on meta, with its name
+    and the line that put it there.
 
     ## Why is this bad?
-    A meta tensor has a shape and no values. In save and export code such questions only fail
-    once somebody offloads the model or builds it on meta.
+    The call raises: a meta tensor has a shape, but no values. In code that saves or exports models,
+    this happens only once somebody offloads the model or builds it on meta.
 
     ## What you may see
     ```
@@ -49,7 +51,7 @@ class ValueReadOnMeta(Rule):
     ```
 
     ## Fix safety
-    No fix is offered: ask about the object, its shape or its name, or bring the values back.
+    No fix is offered: test the object, its shape or its name instead, or load the values before.
 
     ## References
     - pytorch/pytorch documentation, "Meta device"
@@ -144,7 +146,7 @@ def has_values(size):
                 yield self.finding(
                     module,
                     node,
-                    f"`{one_line(module, tensor)}` is on meta and has no value to ask for{asked}",
+                    f"`{one_line(module, tensor)}` is on meta and has no values to read{asked}",
                     trail=[(by, why)],
                 )
 

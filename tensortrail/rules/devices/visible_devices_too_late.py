@@ -27,20 +27,21 @@ class VisibleDevicesTooLate(Rule):
     """`CUDA_VISIBLE_DEVICES` is set after the program has begun to use CUDA.
 
     ## What it does
-    Flags `os.environ["CUDA_VISIBLE_DEVICES"] = ...` where the same function, or the top of the file
-    above it, has asked for the GPUs before: by `torch.cuda.is_available()` and the like, `.cuda()`,
+    Reports `os.environ["CUDA_VISIBLE_DEVICES"] = ...`, if the same function, or the top of the file
+    above it, has used CUDA before: `torch.cuda.is_available()` and the like, `.cuda()`,
     `.to("cuda")` or `device="cuda"`.
 
-    Nothing is reported where the variable may be meant for processes that are started afterwards,
-    where the code reads the old value to put it back, and beside other libraries that use CUDA. It
-    is a note where the GPUs are asked for under a condition.
+    Reported as a note: CUDA is used before only under a condition.
+
+    Not reported: a variable that may be meant for processes started later, code that reads the old
+    value to restore it, and files that import other libraries that use CUDA.
 
     ## Why is this bad?
-    CUDA reads the variable once, when it is first asked. A later value changes nothing, without a
-    message: the program works on the first GPU, beside all others that were started the same way.
+    The program runs on the first GPU, together with all others that were started the same way: CUDA
+    reads the variable once, at its first use. Later values change nothing, and no message says so.
 
     ## Fix safety
-    No fix is offered: the line belongs before `import torch`, or into the shell.
+    No fix is offered: the line belongs before `import torch`, or in the shell.
 
     ## References
     - pytorch documentation, "CUDA environment variables"

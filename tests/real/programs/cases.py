@@ -163,7 +163,7 @@ CASES = (
     Case("other_gpu",
          ("DEV611", "puts tensors on cuda:1, and there is 1 GPU", "`map_location` says cuda:1"),
          rehearse="cuda"),
-    Case("leaf_moved", ("DEV547", "`image` was computed and is no leaf"), rehearse="cuda"),
+    Case("leaf_moved", ("DEV547", "`image` is not a leaf"), rehearse="cuda"),
     Case("dtype_mixed",
          ("DEV614", "`model.head.weight` is float32", "`model.head.to(torch.bfloat16)`"),
          patched=False),

@@ -70,7 +70,7 @@ for _ in range(2):
 
 def test_an_optimizer_refuses_what_was_moved(tmp_path: Path) -> None:
     seen = watched(tmp_path, LEAF.format(move=".to('cuda')"), "DEV547", rehearse="cuda")
-    assert "`image` was computed and is no leaf" in seen.only.message
+    assert "`image` is not a leaf" in seen.only.message
     runs_without_findings(tmp_path, seen.fixed, "DEV547", rehearse="cuda")
 
 
