@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from pathlib import PurePath
 from typing import TypeGuard
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
@@ -43,7 +44,8 @@ class CudaBesideArgument(Rule):
 
     It is a note in a file that asks no tensor for its device: all of it may be for the one current
     GPU. So it is in a package, or a project, that writes `.cuda()` nearly as often as it names a
-    device. After `x.is_cuda` it is a note in an example.
+    device. After `x.is_cuda` it is a warning only where the project names another GPU than the
+    first (`"cuda:1"`, `f"cuda:{rank}"`), and not in an example.
 
     Files that import Triton or CUDA bindings are left alone: they run on GPUs only.
 
@@ -195,12 +197,13 @@ class Masked(nn.Module):
         for put, owner in _under_is_cuda(module):
             reported.add(put)
             usual = is_example(module) or module.is_for_current_gpu()
+            others = None if usual else module.numbered_gpu()
             yield self.finding(
                 module,
                 put,
                 f"`{owner}` may be on another GPU than the current one, where this is put: "
-                f"`{owner}.device` is the one that is meant",
-                severity=Severity.NOTE if usual else None,
+                f"`{owner}.device` is the one that is meant{_named(others)}",
+                severity=None if others is not None else Severity.NOTE,
                 trail=[(put, "put on the current GPU")],
                 fixes=[_fix(module, put, f"{owner}.device")],
             )
@@ -250,6 +253,13 @@ class Masked(nn.Module):
             trail=((put, "put on the current GPU"), (met, f"meets a tensor {described(there)}")),
             fixes=[_fix(module, put, device_expression(places, there, function, put))],
         )
+
+
+def _named(others: tuple[str, int] | None) -> str:
+    if others is None:
+        return ""
+    path, line = others
+    return f"; line {line} of {PurePath(path).name} names another GPU than the first"
 
 
 def _is_for_gpus(module: Module) -> bool:

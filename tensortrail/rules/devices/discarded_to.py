@@ -56,8 +56,8 @@ class DiscardedTo(Rule):
     place. Also flags `p = p.to(...)` in a loop over `parameters()` that does not use `p` after it,
     `obj.to(...)` of what may be a tensor or a module and is then returned, and
     `t.data.copy(other)`, which is no method of tensors. It is a note for an entry of a state that a
-    module loads afterwards, of what a method gives that works in place, after another move to where
-    a tensor lies, and where the class moves the same attribute elsewhere.
+    module loads afterwards, of what a method gives that works in place, to where a tensor lies if
+    a function of the project made it or it was so moved before, and where its class moves it.
 
     ## Why is this bad?
     A tensor is moved by making another. The old one stays on its device, with its graph: the

@@ -47,8 +47,9 @@ class FactoryWithoutDevice(Rule):
     arguments it is a note, unless a call of the project, in whatever file, has those tensors on a
     device. So it is where another file of the package makes a GPU the default
     device, in a branch for tracing, in a class or file that works on the CPU (a data set, a
-    collator, an export, a tool), in a function that reads an argument into numpy, and beside an
-    argument of a function that moves its result to another device at the end.
+    collator, an export, a tool), in a function that reads an argument into numpy, beside an
+    argument of a function that moves its result to another device at the end, and where the device
+    is a parameter that is the CPU by default and that no call of the project gives.
 
     Tensors without a dimension are left alone where a number could stand, and so are indices:
     both are legal from the CPU. A place that depends on a condition is reported only if that is a
