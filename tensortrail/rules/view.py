@@ -177,6 +177,10 @@ class Module(Protocol):
         """The code around moves things by a bare `.cuda()` as often as to a device that it names:
         whoever runs it chooses the GPU for the whole process."""
 
+    def numbered_gpu(self) -> tuple[str, int] | None:
+        """A file of the project that names another GPU than the first, and the line: whoever runs
+        it may work on one that is not the current one."""
+
     def default_set_for(self, name: str) -> bool:
         """A file of the project that names this class or function makes a GPU the default."""
 
@@ -196,9 +200,10 @@ class Module(Protocol):
 
     def is_used(self, node: ast.AST) -> bool:
         """Something of the project names the function or class at the top of the file that the
-        node stands in; True too where that cannot be told, as for a script. Not used is too what
-        a method does under a parameter that is off, and that no `self.method(...)` gives, or under
-        an attribute that its class sets to False and nothing to anything else."""
+        node stands in, or one there that comes to it; True too where that cannot be told, as for a
+        script. Not used is too what a function does under a parameter that is off, and that no
+        call gives (of a method: no `self.method(...)`), or under an attribute that its class sets
+        to False and nothing to anything else."""
 
     def calls_in_project(self, call: ast.Call) -> Sequence[ProjectCall]:
         """Calls of the same function or class in the files of the package, this one among them;

@@ -211,6 +211,8 @@ class ProjectCall:
     """Names and positions of the arguments whose values are not written out."""
     written: frozenset[str | int] = frozenset()
     """Those that are constants."""
+    off: frozenset[str | int] = frozenset()
+    """Those that are `False` or `None`."""
     is_open: bool = False
     """It passes `*` or `**`, which may hold anything."""
 

@@ -68,6 +68,80 @@ def test_its_own_file_may_register_it(tmp_path: Path, above: str) -> None:
     assert severity(tmp_path, {}, above) is Severity.WARNING
 
 
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"setup.py": ""}, Severity.NOTE),
+        ({"LICENSE": ""}, Severity.NOTE),
+        ({"setup.py": "", "train.py": "from net.a import Scaled\n"}, Severity.WARNING),
+        ({"LICENSE": "", "train/a.py": "from net.a import Scaled\n"}, Severity.WARNING),
+    ],
+)
+def test_paths_from_the_top_of_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], expected: Severity
+) -> None:
+    severity(tmp_path, files)
+    monkeypatch.chdir(tmp_path)
+    request = CheckRequest(("net",), codes=frozenset({"DEV521"}), cache_dir=None, jobs=1)
+    (found,) = check(request).findings
+    assert found.severity is expected
+
+
+@pytest.mark.parametrize(
+    ("below", "other", "expected"),
+    [
+        ("class Whole:\n    part = Scaled\n", "", Severity.NOTE),
+        ("class Whole:\n    part = Scaled\n", "from net.a import Whole\n", Severity.WARNING),
+        ("def made():\n    return Scaled(3)\n\nMADE = made()\n", "", Severity.WARNING),
+        ("@registered\nclass Whole:\n    part = Scaled\n", "", Severity.WARNING),
+    ],
+)
+def test_what_comes_to_it_in_its_file_has_to_be_named(
+    tmp_path: Path, below: str, other: str, expected: Severity
+) -> None:
+    text = SCALED.format(above="") + "\n\n" + below
+    assert severity(tmp_path, {"net/a.py": text, "net/b.py": other}) is expected
+
+
+CHOSEN = """
+import torch
+
+def merged(x: torch.Tensor, weight=None, *, device: torch.device):
+    if weight is None:
+        return x
+    rows = torch.zeros(3, device=device)
+    return rows * torch.arange(3) * weight
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("merged(x)", Severity.NOTE),
+        ("merged(x, None)", Severity.NOTE),
+        ("merged(x, weight=None)", Severity.NOTE),
+        ("merged(x, x)", Severity.WARNING),
+        ("merged(x, weight=x)", Severity.WARNING),
+        ("merged(*x)", Severity.WARNING),
+    ],
+)
+def test_a_parameter_that_no_call_gives(tmp_path: Path, call: str, expected: Severity) -> None:
+    other = f"from net.a import merged\n\ndef run(x):\n    return {call}\n"
+    assert severity(tmp_path, {"net/a.py": CHOSEN, "net/b.py": other}) is expected
+
+
+def test_a_script_of_a_project(tmp_path: Path) -> None:
+    text = SCALED.format(above="")
+    (tmp_path / "demos").mkdir()
+    (tmp_path / "setup.py").write_text("")
+    (tmp_path / "demos/a.py").write_text(text)
+    paths = (str(tmp_path / "demos"),)
+    request = CheckRequest(paths, codes=frozenset({"DEV521"}), cache_dir=None, jobs=1)
+    assert check(request).findings[0].severity is Severity.NOTE
+    (tmp_path / "demos/a.py").write_text(text + "\nprint(Scaled(3))\n")
+    assert check(request).findings[0].severity is Severity.WARNING
+
+
 def test_of_too_much_text_nothing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uses, "_MOST_BYTES", 10)
     assert severity(tmp_path, {}) is Severity.WARNING

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from tensortrail.analyzer.facts.customs import parsed_call
+from tensortrail.analyzer.facts.customs import is_off, parsed_call
 
 _OWN = re.compile(rb"\bself\s*\.\s*$")
 
@@ -34,8 +34,3 @@ def _gives(call: ast.Call, position: int, parameter: str) -> bool:
     is_open = is_open or any(each.arg is None for each in call.keywords)
     named = (each.value for each in call.keywords if each.arg == parameter)
     return is_open or len(call.args) > position or any(not is_off(each) for each in named)
-
-
-def is_off(value: ast.expr | None) -> bool:
-    """`False` or `None`"""
-    return isinstance(value, ast.Constant) and value.value in (False, None)

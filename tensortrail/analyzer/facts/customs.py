@@ -23,6 +23,10 @@ _BUILDS_ON_DEVICE = re.compile(
     rb"|(?:\w+\.)*\w*device\b *(?:,[^\n]*)?):",
     re.MULTILINE,
 )
+_NUMBERED_GPU = re.compile(
+    rb"^[^#\n]*(?:['\"]cuda:(?:[1-9{%]|['\"]\s*[+%])|torch\.device\(['\"]cuda['\"],)", re.MULTILINE
+)
+"""Another GPU than the first, or one of which a variable has the number."""
 _OFTEN = 3
 """A package is for the current GPU if a device is named at most so many times as often."""
 _MOST_CALLS = 500
@@ -51,6 +55,7 @@ class Customs:
         self._defaults: dict[Path, tuple[str, int] | None] = {}
         self._on_current_gpu: dict[Path, Sequence[str]] = {}
         self._builds_on_device: dict[Path, str | None] = {}
+        self._numbered_gpu: dict[Path, tuple[str, int] | None] = {}
         self._written: dict[tuple[Path, re.Pattern[bytes]], str | None] = {}
         self._namesakes: dict[tuple[Path, str], Sequence[Namesake]] = {}
         self._times_called: dict[tuple[Path, str], int] = {}
@@ -67,6 +72,7 @@ class Customs:
             self._defaults.clear()
             self._on_current_gpu.clear()
             self._builds_on_device.clear()
+            self._numbered_gpu.clear()
             self._written.clear()
             self._namesakes.clear()
             self._callers.clear()
@@ -133,6 +139,14 @@ class Customs:
             found = (path for path, text in texts if builds_on_device(text))
             self._builds_on_device[folder] = next(found, None)
         return self._builds_on_device[folder]
+
+    def numbered_gpu(self, folder: Path) -> tuple[str, int] | None:
+        """A file below the folder that names another GPU than the first, and the line."""
+        if folder not in self._numbered_gpu:
+            texts = self._texts_of(folder).items()
+            found = ((path, line) for path, text in texts if (line := numbered_gpu(text)))
+            self._numbered_gpu[folder] = next(found, None)
+        return self._numbered_gpu[folder]
 
     def is_written(self, folder: Path, word: str, how: re.Pattern[bytes]) -> str | None:
         """A file below the folder that has the word in a place that the pattern tells."""
@@ -222,6 +236,12 @@ def on_current_gpu(text: bytes) -> int:
 def makes_default(text: bytes) -> bool:
     """It makes a GPU the default device."""
     return b"set_default_" in text and _MAKES_GPU_DEFAULT.search(text) is not None
+
+
+def numbered_gpu(text: bytes) -> int:
+    """The line that names another GPU than the first; 0 if none does."""
+    found = _NUMBERED_GPU.search(text) if b"cuda" in text else None
+    return text.count(b"\n", 0, found.end()) + 1 if found is not None else 0
 
 
 def makes_property(name: str) -> re.Pattern[bytes]:
@@ -365,7 +385,13 @@ def _as_call(path: str, line: int, call: ast.Call) -> ProjectCall:
     passed: list[tuple[str | int, ast.expr]] = [*enumerate(call.args)]
     passed += [(each.arg, each.value) for each in call.keywords if each.arg is not None]
     written = frozenset(key for key, value in passed if isinstance(value, ast.Constant))
+    off = frozenset(key for key, value in passed if is_off(value))
     given = frozenset(key for key, _ in passed) - written
     is_open = any(each.arg is None for each in call.keywords)
     is_open = is_open or any(isinstance(each, ast.Starred) for each in call.args)
-    return ProjectCall(path, line, given, written, is_open)
+    return ProjectCall(path, line, given, written, off, is_open)
+
+
+def is_off(value: ast.expr | None) -> bool:
+    """`False` or `None`"""
+    return isinstance(value, ast.Constant) and value.value in (False, None)

@@ -54,3 +54,7 @@ def makes_property(file: ProjectFile, root: ast.AST, name: str) -> bool:
 
 def has_name(file: ProjectFile, root: ast.AST, name: str) -> bool:
     return is_named(file.source.data, name)
+
+
+def numbered_gpu(file: ProjectFile, root: ast.AST) -> int:
+    return customs.numbered_gpu(file.source.data)

@@ -63,7 +63,7 @@ def texts_below(
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(each for each in folders if each not in apart and each[0] != ".")
         for name in sorted(each for each in names if each.endswith(".py")):
-            path = os.path.join(place, name)
+            path = os.path.normpath(os.path.join(place, name))  # as a file of the check is called
             text = text_of(path)
             size += len(text)
             if size > _MOST_BYTES:

@@ -12,6 +12,8 @@ from tensortrail.analyzer.facts.texts_below import APART, LARGEST, TextsOnce
 
 _MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 """What lies at the top of a project."""
+_LIKELY = ("LICENSE", "LICENSE.txt", "LICENSE.md", "requirements.txt")
+"""What does too, but also beside code that was taken from elsewhere."""
 _HIGHEST = 3
 """Folders above the package where its top is looked for."""
 _ENDS = tuple(".py .ipynb .yaml .yml .toml .cfg .gin .json .jsonnet .sh .md .rst .txt".split())
@@ -93,12 +95,15 @@ def _files(package: Path) -> Iterator[str]:
 
 
 def top_above(package: Path) -> Path | None:
+    above: list[Path] = []
     for folder in [package, *package.parents][: _HIGHEST + 1]:
         if folder.name in APART:
             return None
         if any(os.path.exists(os.path.join(folder, each)) for each in _MARKS):
             return folder
-    return None
+        above.append(folder)
+    tops = (each for each in above[1:] if any(os.path.exists(each / name) for name in _LIKELY))
+    return next(tops, None)
 
 
 def folder_of_project(file: ProjectFile) -> Path | None:
@@ -112,4 +117,6 @@ def folder_of_project(file: ProjectFile) -> Path | None:
 def _below(folder: Path) -> Iterator[str]:
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(each for each in folders if each not in APART and each[0] != ".")
-        yield from (os.path.join(place, each) for each in sorted(names) if each.endswith(_ENDS))
+        # "a.py", as a file of the check is called, and not "./a.py":
+        paths = (os.path.normpath(os.path.join(place, each)) for each in sorted(names))
+        yield from (each for each in paths if each.endswith(_ENDS))

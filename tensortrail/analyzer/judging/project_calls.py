@@ -12,22 +12,25 @@ from pathlib import Path
 from typing import TypeAlias, cast
 
 from tensortrail.analyzer.facts import texts_asked
-from tensortrail.analyzer.facts.asked_for import is_asked_for, is_off
+from tensortrail.analyzer.facts.asked_for import is_asked_for
 from tensortrail.analyzer.facts.customs import (
     called_in,
     gives_value,
+    is_off,
     makes_default,
     makes_property,
     namesakes_in,
+    numbered_gpu,
 )
 from tensortrail.analyzer.facts.passed_on import passed_in
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.facts.texts_below import top_of_project
-from tensortrail.analyzer.facts.uses import folder_of_project, is_named
+from tensortrail.analyzer.facts.uses import folder_of_project, top_above
+from tensortrail.analyzer.judging.coming_to import coming_to
 from tensortrail.analyzer.syntax.guarded_statements import as_key
 from tensortrail.analyzer.values import signatures
 from tensortrail.rules.view import FunctionNode
-from tensortrail.rules.words import GuardedStatement, Namesake, ProjectCall
+from tensortrail.rules.words import Guard, GuardedStatement, Namesake, ProjectCall
 
 _Found: TypeAlias = ProjectCall | Namesake | GuardedStatement
 _MOST_FOR_A_CUSTOM = 8
@@ -79,6 +82,18 @@ class AsksForProjectCalls:
         for path in found[:_MOST_FOR_A_CUSTOM]:
             self._is_so_in(path, texts_asked.on_current_gpu)
         return bool(found)
+
+    def numbered_gpu(self) -> tuple[str, int] | None:
+        file = cast("ProjectFile", self)
+        if line := numbered_gpu(file.source.data):
+            return file.path, line
+        if not os.path.isfile(file.path):
+            return None
+        found = file.project.customs.numbered_gpu(top_of_project(Path(file.path).parent))
+        if found is not None:
+            path, line = found
+            file.project.rest_on(file, path, lambda: line, texts_asked.numbered_gpu, "")
+        return found
 
     def default_set_for(self, name: str) -> bool:
         file = cast("ProjectFile", self)
@@ -151,20 +166,41 @@ class AsksForProjectCalls:
         return any(not self.is_set_in_project(each) for each in said)
 
     def _waits_for_nobody(self, node: ast.AST) -> bool:
-        """A method does it only if it is asked to, and its class never asks for it."""
+        """A function does it only if it is asked to, and nobody of the project asks for it; a
+        method, that its class does not ask for."""
         file = cast("ProjectFile", self)
-        method = file.tree.function_of(node)
-        if method is None or not isinstance(file.tree.parent(method), ast.ClassDef):
-            return False
-        if method.name == "forward" or method.name.startswith("__"):
+        function = file.tree.function_of(node)
+        if function is None or function.name == "forward" or function.name.startswith("__"):
             return False  # called by what calls the object
-        tests = [guard.test for guard in file.guards_of(node) if guard.holds and guard.exact]
-        wanted = {each.id for each in tests if isinstance(each, ast.Name)}
-        names = file.tree.nodes(ast.Name, method) if wanted else ()
-        wanted -= {each.id for each in names if isinstance(each.ctx, ast.Store)}
-        return any(
-            name in wanted and not self._is_asked_for(method.name, place, name)
-            for place, name in _of_choice(method)
+        wanted = {name for name in map(_asked_by, file.guards_of(node)) if name}
+        if wanted:
+            wanted -= self._given_values_in(function)
+        above = file.tree.parent(function)
+        if isinstance(above, ast.ClassDef):
+            return any(
+                name in wanted and not self._is_asked_for(function.name, place, name)
+                for place, name in _of_choice(function)
+            )
+        return isinstance(above, ast.Module) and any(
+            name in wanted and self._is_never_on(function, place + 1, name)
+            for place, name in _of_choice(function)
+        )
+
+    def _given_values_in(self, function: FunctionNode) -> set[str]:
+        """What the function gives another value, but where it has one."""
+        file = cast("ProjectFile", self)
+        return {
+            each.id
+            for each in file.tree.nodes(ast.Name, function)
+            if isinstance(each.ctx, ast.Store)
+            and each.id not in map(_asked_by, file.guards_of(each))
+        }
+
+    def _is_never_on(self, function: FunctionNode, place: int, name: str) -> bool:
+        calls = self.calls_of(function)
+        return bool(calls) and not any(
+            each.is_open or {place, name} & ((each.given | each.written) - each.off)
+            for each in calls
         )
 
     def _is_asked_for(self, method: str, place: int, name: str) -> bool:
@@ -185,17 +221,18 @@ class AsksForProjectCalls:
         file = cast("ProjectFile", self)
         above = [node, *file.tree.ancestors(node)]
         around = [each for each in above if isinstance(each, _NAMED)]
-        folder = _package(file)
+        folder = _package(file) or _project_of_script(file)
         if not around or around[-1].decorator_list or folder is None:
             return True
         if any(isinstance(each, ast.arguments) for each in above):
             return True  # a default, which the import works out
-        outer, text = around[-1], file.source.data
-        start, end = file.source.span(outer)
-        if is_named(text[:start], outer.name) or is_named(text[end:], outer.name):
-            return True
-        found = file.project.uses.named_in(folder, outer.name, file.path)
-        return self._is_so_in(found, texts_asked.has_name, outer.name) if found else found == ""
+        users = coming_to(file, around[-1])
+        return users is None or any(self._is_named_elsewhere(folder, each) for each in users)
+
+    def _is_named_elsewhere(self, folder: Path, name: str) -> bool:
+        file = cast("ProjectFile", self)
+        found = file.project.uses.named_in(folder, name, file.path)
+        return self._is_so_in(found, texts_asked.has_name, name) if found else found == ""
 
     def calls_in_project(self, call: ast.Call) -> Sequence[ProjectCall]:
         file = cast("ProjectFile", self)
@@ -261,6 +298,18 @@ class AsksForProjectCalls:
         return set()
 
 
+def _asked_by(guard: Guard) -> str:
+    """`flag` of `if flag:` and `if flag is not None:`, under which the code stands."""
+    if not guard.exact:
+        return ""
+    match guard.test:
+        case ast.Name(name) if guard.holds:
+            return name
+        case ast.Compare(ast.Name(name), [ast.Is() | ast.IsNot() as sign], [ast.Constant(None)]):
+            return name if guard.holds is isinstance(sign, ast.IsNot) else ""
+    return ""
+
+
 def _of_choice(method: FunctionNode) -> Iterator[tuple[int, str]]:
     """Parameters that are off unless a call asks for them: the place without `self`, and the
     name."""
@@ -285,6 +334,11 @@ def _package(file: ProjectFile) -> Path | None:
 def _folder(root: Path, package: str) -> Path:
     """The same object each time: what is kept is kept by it."""
     return root / package
+
+
+def _project_of_script(file: ProjectFile) -> Path | None:
+    """The top of the project that a file is in which is in no package."""
+    return top_above(Path(file.path).parent) if os.path.isfile(file.path) else None
 
 
 def _around(file: ProjectFile) -> Path | None:

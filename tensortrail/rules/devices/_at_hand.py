@@ -88,13 +88,13 @@ def named_device(module: Module, node: ast.expr) -> ast.expr:
 
 def _is_global(module: Module, node: ast.expr) -> bool:
     """A name of the file, or one that it imports."""
-    if isinstance(node, ast.Name) and _is_bound_around(module, node):
+    if isinstance(node, ast.Name) and is_bound_around(module, node):
         return False
     origins = module.value_of(node).origins if isinstance(node, ast.Name) else (node,)
     return all(module.function_of(each) is None for each in origins)
 
 
-def _is_bound_around(module: Module, name: ast.Name) -> bool:
+def is_bound_around(module: Module, name: ast.Name) -> bool:
     """A function around it has a variable or an argument of that name."""
     function = module.function_of(name)
     while function is not None:

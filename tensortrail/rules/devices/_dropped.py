@@ -152,7 +152,10 @@ def weight(module: Module, call: ast.Call) -> Severity:
     if _is_moved_by_its_class(module, call) or _is_frozen_next(module, call):
         return Severity.NOTE
     if moves_bytes(module, call):
-        return Severity.WARNING if _is_made_like_another(module, call) else Severity.ERROR
+        if _is_answered(module, call):
+            return Severity.NOTE
+        may_be_there = _is_made_like_another(module, call)
+        return Severity.WARNING if may_be_there else Severity.ERROR
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     same = method == "clone" or _is_in_order(call)
     return Severity.NOTE if same else Severity.WARNING
@@ -240,6 +243,15 @@ def _is_made_like_another(module: Module, call: ast.Call) -> bool:
         and module.qualified(each.func).endswith("_like")
         and not any(keyword.arg == "device" for keyword in each.keywords)
         for each in (*made, *wrapped)
+    )
+
+
+def _is_answered(module: Module, call: ast.Call) -> bool:
+    """`mask = chosen(x)`, then `mask.to(x.device)`: a function of the project may have made it
+    there."""
+    origins = module.value_of(what_is_moved(call)).origins
+    return _is_to_another(call) and any(
+        isinstance(each, ast.Call) and module.is_of_project(each) for each in origins
     )
 
 

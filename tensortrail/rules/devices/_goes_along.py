@@ -15,7 +15,7 @@ from tensortrail.rules.devices._device_aware import (
     prepares,
     sets_up,
 )
-from tensortrail.rules.places import INDEX, Held, Place, What, Where
+from tensortrail.rules.places import INDEX, ON_CPU_UNLESS_ASKED, Held, Place, What, Where
 from tensortrail.rules.view import FunctionNode, Module
 
 _NEW = frozenset("new_zeros new_ones new_empty new_full new_tensor".split())
@@ -82,11 +82,12 @@ def _meets_what_follows(module: Module, function: FunctionNode, subject: str) ->
 def is_passed_from_the_cpu(
     module: Module, function: FunctionNode, subject: str, depth: int = 2
 ) -> bool:
-    """A caller in this file passes what was made on the CPU, or hands on what its callers do."""
+    """A caller in this file passes what was made on the CPU or kept where it was made, or hands on
+    what its callers do."""
     passed = module.passed(function, subject.partition(".")[0].partition("[")[0])
     for caller, held in passed:
         for place in _places_in(held):
-            if place.where in (Where.DEFAULT, Where.HOST) or place.subject == "cpu":
+            if place.where in ON_CPU_UNLESS_ASKED or place.subject == "cpu":
                 return True
             on = depth > 0 and place.where is Where.OF and caller is not function
             if on and is_passed_from_the_cpu(module, caller, place.subject, depth - 1):

@@ -5,12 +5,15 @@ from __future__ import annotations
 import ast
 import re
 
+from tensortrail.rules.defaults import with_defaults
+from tensortrail.rules.devices._at_hand import named_device
 from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._callers import caller_on_a_device
 from tensortrail.rules.devices._customs import is_followed_by
 from tensortrail.rules.devices._device_aware import answers_elsewhere, is_in_module, is_of_module
 from tensortrail.rules.devices._lying import is_only_believed
 from tensortrail.rules.places import Meeting, Place, Where
+from tensortrail.rules.shared.never_given import is_given_somewhere
 from tensortrail.rules.shared.placeholders import stands_for_nothing
 from tensortrail.rules.view import FunctionNode, Module
 
@@ -39,6 +42,8 @@ def is_certain(module: Module, function: FunctionNode, there: Place) -> bool:
     """What it meets follows the weights of a module, or a device that is named or written out:
     where only the caller of a plain function says where things are, all may be on the CPU, unless
     one that is known has them on a device."""
+    if _is_the_cpu_unless_given(module, function, there):
+        return False
     if names_a_device(there) or there.where is Where.SELF or is_in_module(module, function):
         return True
     return (
@@ -59,3 +64,29 @@ def only_binds_a_name(module: Module, made: Place) -> bool:
     if isinstance(module.parent(made.by), ast.Attribute):
         return False  # `torch.tensor([0.0]).repeat(n)` is a value of its own
     return stands_for_nothing(module, made.by)
+
+
+def _is_the_cpu_unless_given(module: Module, function: FunctionNode, there: Place) -> bool:
+    """Its device is a parameter that is the CPU by default, as that of what was made without one
+    is, and no call of the project is known to pass another."""
+    if there.where is not Where.DEVICE:
+        return False
+    name = there.subject.removeprefix("self.")
+    return any(
+        _is_the_cpu_by_default(module, each, name) and not is_given_somewhere(module, each, name)
+        for each in (function, _that_sets_up(module, function))
+        if each is not None
+    )
+
+
+def _that_sets_up(module: Module, method: FunctionNode) -> FunctionNode | None:
+    cls = module.class_of(method)
+    body = (each for each in cls.body if isinstance(each, ast.FunctionDef)) if cls else ()
+    return next((each for each in body if each.name == "__init__"), None)
+
+
+def _is_the_cpu_by_default(module: Module, function: FunctionNode, name: str) -> bool:
+    found = (
+        named_device(module, said) for arg, said in with_defaults(function.args) if arg.arg == name
+    )
+    return any(isinstance(each, ast.Constant) and each.value == "cpu" for each in found)

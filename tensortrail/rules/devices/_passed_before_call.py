@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from tensortrail.rules.places import Meeting
 from tensortrail.rules.shared.objects import called, receiver
@@ -20,7 +21,7 @@ def is_moved_by_another(module: Module, made: ast.AST, meeting: Meeting) -> bool
     here = [each for each in module.later(made, ast.Call) if each.lineno < _line(meeting.node)]
     return any(
         _is_for_its_parameters(module, each, names)
-        or (_takes(each, names) and _may_move(module, each))
+        or (_takes(each, names) and (_may_move(module, each) or _works_with_it(module, each, here)))
         for each in here
     )
 
@@ -50,6 +51,19 @@ def _line(node: ast.AST) -> int:
 def _takes(call: ast.Call, names: set[str]) -> bool:
     given = (*call.args, *(each.value for each in call.keywords))
     return any(isinstance(each, ast.Name) and each.id in names for each in given)
+
+
+def _works_with_it(module: Module, call: ast.Call, here: Sequence[ast.Call]) -> bool:
+    """`trainer = Trainer(model)`, and then `trainer.train()`, of a library."""
+    bound = module.parent(call)
+    name = bound.targets[0] if isinstance(bound, ast.Assign) else None
+    library = module.qualified(call.func)
+    if not isinstance(name, ast.Name) or "." not in library or library.startswith("torch."):
+        return False
+    if module.function_facts(call) is not None or module.is_of_project(call):
+        return False
+    workers = (receiver(each) for each in here if each.lineno > call.lineno)
+    return any(isinstance(each, ast.Name) and each.id == name.id for each in workers)
 
 
 def _may_move(module: Module, call: ast.Call) -> bool:

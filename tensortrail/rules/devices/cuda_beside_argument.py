@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from pathlib import PurePath
 from typing import TypeGuard
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
@@ -40,7 +41,9 @@ class CudaBesideArgument(Rule):
     - a parameter of the module or the output of a submodule;
     - an argument that may be on any device.
 
-    Also reports `y.cuda()` under `if x.is_cuda`: `x` may be on another GPU than the current one.
+    Also reports `y.cuda()` under `if x.is_cuda`: `x` may be on another GPU than the current one. It
+    is a warning only if the project names another GPU than the first (`"cuda:1"`,
+    `f"cuda:{rank}"`), and not in an example.
 
     A test of `torch.cuda.is_available()` changes nothing: on a machine with a GPU, the caller may
     still choose the CPU.
@@ -198,12 +201,13 @@ class Masked(nn.Module):
         for put, owner in _under_is_cuda(module):
             reported.add(put)
             usual = is_example(module) or module.is_for_current_gpu()
+            others = None if usual else module.numbered_gpu()
             yield self.finding(
                 module,
                 put,
                 f"`{owner}` may be on another GPU than the current one, where this is put: "
-                f"`{owner}.device` is the one that is meant",
-                severity=Severity.NOTE if usual else None,
+                f"`{owner}.device` is the one that is meant{_named(others)}",
+                severity=None if others is not None else Severity.NOTE,
                 trail=[(put, "put on the current GPU")],
                 fixes=[_fix(module, put, f"{owner}.device")],
             )
@@ -253,6 +257,13 @@ class Masked(nn.Module):
             trail=((put, "put on the current GPU"), (met, f"meets a tensor {described(there)}")),
             fixes=[_fix(module, put, device_expression(places, there, function, put))],
         )
+
+
+def _named(others: tuple[str, int] | None) -> str:
+    if others is None:
+        return ""
+    path, line = others
+    return f"; line {line} of {PurePath(path).name} names another GPU than the first"
 
 
 def _is_for_gpus(module: Module) -> bool:

@@ -58,7 +58,8 @@ class DiscardedTo(Rule):
     - `t.data.copy(other)`: tensors have no such method.
 
     A warning, not an error: `detach()`, a dtype, and results of `zeros_like`. Reported as a note:
-    an entry of a state dict that is loaded later, and a tensor that is already there.
+    an entry of a state dict that is loaded later, a tensor that is already there, and a move to the
+    device of another tensor if a function of the project made it.
 
     ## Why is this bad?
     The next operation mixes devices, or memory is not freed: `to` returns a new tensor, and the old

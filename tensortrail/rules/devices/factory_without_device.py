@@ -45,8 +45,9 @@ class FactoryWithoutDevice(Rule):
     - any tensor in a kernel of Triton or Numba (`kernel[grid]`), which runs on a GPU.
 
     Reported as a note: an argument of a plain function, unless a call in the project passes it a
-    tensor on a device; code that works on the CPU (a data set, an export, numpy); and packages that
-    make a GPU the default device.
+    tensor on a device; code that works on the CPU (a data set, an export, numpy);
+    packages that make a GPU the default device; and a device that is a parameter, the CPU by
+    default, which no call in the project gives.
 
     Not reported: an index, or a tensor without a dimension where a number would do. Both may be on
     the CPU. A condition on the way counts only if it is a setting or an omitted argument.

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._at_hand import is_bound_around
 from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._moved_alike import left_of_its_kind
 from tensortrail.rules.devices._moved_beside import LeftAlone, left_beside, moved_to
@@ -29,6 +30,7 @@ class MovedExceptOne(Rule):
       project function, or what a loop passes to a model.
 
     A warning if three or more others are moved, and all are results of one method of tensors
+    of variables
     (`x.reshape(-1).to(device)`) or layers of torch; and for `a, b = a.to(device), b`. All others
     are notes, reported only if the rule is selected (`--select DEV529`).
 
@@ -191,7 +193,11 @@ def _is_a_layer(module: Module, call: ast.Call) -> bool:
 
 
 def _is_of_a_tensor(module: Module, call: ast.Call) -> bool:
-    """`x.reshape(-1)`, not a function of a library."""
-    return isinstance(call.func, ast.Attribute) and not module.qualified(call.func).startswith(
-        "torch"
-    )
+    """`x.reshape(-1)` of a variable: no function of a library, and no `Net.loaded(path)`, which
+    gives what its class says."""
+    if not isinstance(call.func, ast.Attribute) or module.qualified(call.func).startswith("torch"):
+        return False
+    root: ast.expr = call.func
+    while isinstance(root, (ast.Attribute, ast.Subscript, ast.Call)):
+        root = root.func if isinstance(root, ast.Call) else root.value
+    return not isinstance(root, ast.Name) or is_bound_around(module, root)

@@ -16,10 +16,9 @@ class LoadIncomplete(Rule):
     """A `strict` argument has no effect on a load, or missing keys go unnoticed.
 
     ## What it does
-    Reports a function that accepts `strict` and loads a state dict without it.
-
-    Reported as a note: `load_state_dict(..., strict=False)` of a file whose result, the lists of
-    missing and unexpected keys, is dropped.
+    Reports, as notes, a function that accepts `strict` and loads a state dict without it, and
+    `load_state_dict(..., strict=False)` of a file whose result, the lists of missing and unexpected
+    keys, is dropped.
 
     ## Why is this bad?
     The load raises although the caller passed `strict=False`. Or, with `strict=False` and no look
@@ -38,6 +37,7 @@ class LoadIncomplete(Rule):
     name = "load-incomplete"
     since = "0.2.0"
     severity = Severity.WARNING
+    warns = False
     triggers = (("load_state_dict", "strict"),)
 
     bad = (

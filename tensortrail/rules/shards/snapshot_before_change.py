@@ -16,6 +16,7 @@ from tensortrail.rules.shards._restored import (
     loads,
     loads_later,
     next_use,
+    weight_of,
 )
 from tensortrail.rules.shards._snapshots import Snapshot, snapshot_of
 from tensortrail.rules.shared.in_tests import in_tests
@@ -31,7 +32,7 @@ class SnapshotBeforeChange(Rule):
     - the parameters of `m` get other memory after it (`p.data = p.data.float()`), and `sd` is used
       then;
     - `m` is trained, or loaded from elsewhere, and `m.load_state_dict(sd)` is to restore the old
-      values, in the same function or in another method of the class;
+      values, in the same function or a method of its class (a note if that does no more to it);
     - `m.state_dict().copy()` is kept in a mapping, a global name or an attribute and read later, in
       a file that loads state dicts.
 
@@ -375,8 +376,7 @@ def prepare(model, distribute):
     def _restored_later(
         self, module: Module, assign: ast.Assign, name: str, kept: Snapshot
     ) -> Iterator[Finding]:
-        owner = kept.owner
-        cls, function = module.class_of(assign), module.function_of(assign)
+        owner, cls, function = kept.owner, module.class_of(assign), module.function_of(assign)
         if cls is None or is_made_again(module, cls, owner):
             return
         is_best = is_best_of(module, assign, owner)
@@ -393,7 +393,7 @@ def prepare(model, distribute):
                     f"`{name}` holds the tensors of `{owner}` itself, not copies{kept.when}: "
                     f"whatever changes the model in place changes it too, and line {call.lineno} "
                     "restores nothing",
-                    severity=Severity.WARNING,
+                    severity=weight_of(module, cls, owner, is_best),
                     confidence=Confidence.MEDIUM,
                     trail=[(call, "to be restored here")],
                 )

@@ -31,6 +31,15 @@ def is_never_given(module: Module, function: FunctionNode, name: str, depth: int
     return own and all(_hands_on(module, function, name, each.line, depth - 1) for each in giving)
 
 
+def is_given_somewhere(module: Module, function: FunctionNode, name: str) -> bool:
+    """A call of the project that is known passes the parameter of the function, or of the class
+    that it sets up."""
+    owner = module.parent(function)
+    cls = owner if isinstance(owner, ast.ClassDef) else None
+    at = _position(function, name, 1 if cls else 0)
+    return any(_may_give(each, name, at) for each in module.calls_of(cls or function))
+
+
 def _may_give(call: ProjectCall, name: str, at: int | None) -> bool:
     given = call.given | call.written
     return call.is_open or name in given or at in given

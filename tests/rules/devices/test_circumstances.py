@@ -552,3 +552,89 @@ FETCHING = (
 )
 def test_a_written_name_that_is_fetched(get: str, name: str, expected: Severity) -> None:
     assert severity("DEV506", FETCHING.format(get=get, name=name)) is expected
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [("chosen(x)", Severity.NOTE), ("torch.arange(3)", Severity.ERROR)],
+)
+def test_a_function_of_the_project_may_answer_where_it_is_meant(
+    made: str, expected: Severity
+) -> None:
+    source = (
+        "import torch\n\ndef chosen(x: torch.Tensor) -> torch.Tensor:\n    return x > 0\n\n"
+        f"def run(x: torch.Tensor):\n    mask = {made}\n    mask.to(x.device)\n    return mask\n"
+    )
+    assert severity("DEV504", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("first", "expected"),
+    [
+        ("Vae.from_pretrained(key)", Severity.NOTE),
+        ("a.reshape(key)", Severity.WARNING),
+    ],
+)
+def test_what_classes_load_is_not_alike(first: str, expected: Severity) -> None:
+    made = first.partition(".")[2]
+    names = ("Vae", "Net", "Text", "Tokens") if "Vae" in first else "abcd"
+    rows = "".join(f"    {each.lower()}2 = {each}.{made}.to(device)\n" for each in names[:3])
+    source = (
+        f"from library import Vae, Net, Text, Tokens\n\ndef load(a, b, c, d, key, device):\n{rows}"
+        f"    d2 = {names[3]}.{made}\n    return d2\n"
+    )
+    assert severity("DEV529", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("default", "call", "expected"),
+    [
+        ("torch.device('cpu')", "Buffer(3)", Severity.NOTE),
+        ("'cpu'", "Buffer(3)", Severity.NOTE),
+        ("'cpu'", "Buffer(3, device=chosen)", Severity.WARNING),
+        ("None", "Buffer(3)", Severity.WARNING),
+    ],
+)
+def test_a_device_that_is_the_cpu_unless_somebody_gives_one(
+    default: str, call: str, expected: Severity
+) -> None:
+    source = (
+        "import torch\n\nclass Buffer:\n"
+        f"    def __init__(self, n, device={default}):\n        self.device = device\n"
+        "        self.rows = torch.empty(n, 4)\n\n    def add(self, x: torch.Tensor):\n"
+        "        return torch.cat([self.rows, x.to(self.device)])\n\n"
+        f"def run(chosen):\n    return {call}\n"
+    )
+    assert severity("DEV521", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("use", "expected"), [("trainer.train()", None), ("pass", Severity.WARNING)]
+)
+def test_a_model_that_a_trainer_of_a_library_works_with(
+    use: str, expected: Severity | None
+) -> None:
+    source = (
+        "import torch\nimport transformers\nfrom torch import nn\n\n"
+        "def run(rows: torch.Tensor, device):\n    rows = rows.to(device)\n"
+        "    model = nn.Linear(3, 3)\n    trainer = transformers.Trainer(model=model)\n"
+        f"    {use}\n    return model(rows)\n"
+    )
+    assert severity("DEV542", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("use", "expected"),
+    [
+        ("self.data.next()", Severity.NOTE),
+        ("self.data.train()", Severity.WARNING),
+        ("self.data(3)", Severity.WARNING),
+    ],
+)
+def test_whatever_has_a_state_may_be_data(use: str, expected: Severity) -> None:
+    source = (
+        "class Loop:\n    def end(self):\n        self.kept = self.data.state_dict()\n\n"
+        f"    def run(self):\n        {use}\n\n"
+        "    def restore(self):\n        self.data.load_state_dict(self.kept)\n"
+    )
+    assert severity("SHD411", source) is expected

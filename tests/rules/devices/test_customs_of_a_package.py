@@ -130,3 +130,31 @@ def test_the_nearest_import_says_what_a_name_is() -> None:
     module = PythonModule("own.py", TWICE.encode(), open_project())
     found = [module.qualified(each.func) for each in module.calls("run")]
     assert found == ["pkg.first.run", "pkg.second.run"]
+
+
+MASK = """
+import torch
+
+def mask(lengths: torch.Tensor, longest: int):
+    numbers = torch.arange(longest)
+    if lengths.is_cuda:
+        numbers = numbers.cuda()
+    return numbers < lengths.unsqueeze(1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("other", "expected"),
+    [
+        ("import torch\ndevice = torch.device('cuda:0')\n", Severity.NOTE),
+        ("import torch\n# not 'cuda:1'\n", Severity.NOTE),
+        ("import torch\ndevice = torch.device('cuda:1')\n", Severity.WARNING),
+        ("def of(rank):\n    return f'cuda:{rank}'\n", Severity.WARNING),
+        ("def of(rank):\n    return 'cuda:' + str(rank)\n", Severity.WARNING),
+        ("def of(rank):\n    return 'cuda:%d' % rank\n", Severity.WARNING),
+        ("import torch\n\ndef of(i):\n    return torch.device('cuda', i)\n", Severity.WARNING),
+    ],
+)
+def test_a_project_that_names_another_gpu(tmp_path: Path, other: str, expected: Severity) -> None:
+    used = "from pkg.masked import mask\n"
+    assert severity(tmp_path, "DEV538", MASK, other=other, used=used) is expected
