@@ -169,10 +169,10 @@ def _is_to_a_gpu(module: Module, function: FunctionNode, move: ast.Call) -> bool
     said = [*move.args, *(each.value for each in move.keywords if each.arg == "device")]
     if called(move) == "cuda":
         return not _is_decided(module, move)
-    return bool(said) and _names_a_gpu(module, said[0])
+    return bool(said) and names_a_gpu(module, said[0])
 
 
-def _names_a_gpu(module: Module, said: ast.expr) -> bool:
+def names_a_gpu(module: Module, said: ast.expr) -> bool:
     if isinstance(said, ast.Call) and module.qualified(said.func) == _CURRENT:
         return next(module.calls("torch.cuda.set_device"), None) is None  # of one process alone
     value = module.value_of(named_device(module, said))

@@ -16,7 +16,7 @@ from tensortrail.rules.devices._of_this_run import (
     is_of_a_program_for_a_gpu,
     is_where_a_gpu_is,
 )
-from tensortrail.rules.devices._process_groups import is_of_one_of_many
+from tensortrail.rules.devices._process_groups import runs_once_a_gpu
 from tensortrail.rules.devices._saved_here import (
     comes_with_the_project,
     is_named_by_callers,
@@ -25,6 +25,8 @@ from tensortrail.rules.devices._saved_here import (
     was_saved_above,
     where_it_is_saved,
 )
+from tensortrail.rules.devices._why_mapped import why_it_matters
+from tensortrail.rules.shared.functions import outermost_function
 from tensortrail.rules.shared.in_tests import in_tests
 
 _TAKES_TENSORS = frozenset({"load_state_dict", "items", "values", "update", "state_dict"})
@@ -32,6 +34,7 @@ _OF_AN_ADDRESS = (
     "torch.hub.load_state_dict_from_url",
     "torch.utils.model_zoo.load_url",
 )
+_SUBJECT = "the tensors of this file come to the devices they were saved from"
 _WEIGHTS = re.compile(r"(^|_)(state|model|net|weight|param|optim|ema|embed|tensor)")
 """Keys under which tensors lie in a file."""
 _PATHS_OF_THIS_RUN = frozenset({"best_model_path", "last_model_path"})
@@ -245,17 +248,7 @@ def cached(path, names):
             return
         for call in module.calls("torch.load", *_OF_AN_ADDRESS):
             if not _says_where(module, call) and not _was_just_saved(module, call):
-                used = _used_as_state(module, call) and not _is_harmless(module, call)
-                saved = where_it_is_saved(module, call) if used else ""
-                yield self.finding(
-                    module,
-                    call,
-                    f"the tensors of this file come to the devices they were saved from{saved}, on "
-                    "every process and whether or not there is such a device",
-                    severity=Severity.WARNING if used else Severity.NOTE,
-                    confidence=Confidence.HIGH if used else Confidence.MEDIUM,
-                    fixes=[_mapped(module, call)],
-                )
+                yield self._found(module, call)
             elif (left_out := left_out_by_all(module, call)) is not None:
                 yield self.finding(
                     module,
@@ -276,6 +269,29 @@ def cached(path, names):
                 trail=[(left.beside, f"loaded to `{module.text(left.device)}`")],
             )
 
+    def _found(self, module: Module, call: ast.Call) -> Finding:
+        """A warning where the code shows why it matters, and nothing speaks against it."""
+        asked = _used_as_state(module, call) and not _is_harmless(module, call)
+        why = why_it_matters(module, call) if asked else None
+        fixes = [_mapped(module, call)]
+        if why is None:
+            return self.finding(
+                module,
+                call,
+                f"{_SUBJECT}, whether or not there is such a device",
+                severity=Severity.NOTE,
+                confidence=Confidence.MEDIUM,
+                fixes=fixes,
+            )
+        return self.finding(
+            module,
+            call,
+            f"{_SUBJECT}{where_it_is_saved(module, call)}: {why.says}",
+            confidence=Confidence.HIGH,
+            trail=[(why.node, why.step)],
+            fixes=fixes,
+        )
+
 
 def _says_where(module: Module, call: ast.Call) -> bool:
     before = 2 if module.qualified(call.func) in _OF_AN_ADDRESS else 1
@@ -292,7 +308,8 @@ def _is_harmless(module: Module, call: ast.Call) -> bool:
     near = _is_of_fsdp(module, call) or _is_of_memory(module, call)
     near = near or is_from_the_cpu(module, call) or is_saved_on_the_cpu(module, call)
     near = near or holds_numbers(module, call) or is_of_whole_optimizer(module, call)
-    if near or is_of_one_of_many(module, call):
+    function = outermost_function(module, call)
+    if near or (function is not None and runs_once_a_gpu(module, function)):
         return near  # of the saver's GPU every process takes memory
     near = _is_of_this_run(call) or follows_training(module, call)
     near = near or goes_to_a_written_gpu(module, call) or is_where_a_gpu_is(module, call)
