@@ -56,7 +56,7 @@ def saves_of(file: ProjectFile) -> list[SavedFile]:
 
 
 def _copies(file: ProjectFile, call: ast.Call, where: ast.expr) -> Iterator[ast.expr]:
-    """`shutil.copy(path, best)`, in the class or function that writes the file: other names of it."""
+    """`shutil.copy(path, best)`, in the class or function that writes the file: its other names."""
     shown, around = ast.unparse(where), file.tree.class_of(call) or file.tree.function_of(call)
     for each in file.calls(*_RENAMES, inside=around):
         if len(each.args) > 1 and ast.unparse(each.args[0]) == shown:

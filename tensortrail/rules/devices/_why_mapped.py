@@ -50,11 +50,12 @@ def _of_several_processes(module: Module, around: Around) -> Why | None:
 
 
 def _ranks_asked(module: Module, around: Around) -> Iterator[ast.Call]:
-    """`Accelerator()`, `get_rank()`, `groups.tensor_parallel_rank()`"""
+    """`Accelerator()`, `get_rank()`, `groups.get_tensor_parallel_rank()`"""
     yield from module.calls("accelerate.Accelerator", inside=around)
     if not isinstance(around, ast.ClassDef):
         for call in module.nodes(ast.Call, around):
-            if called(call).endswith("_rank") and not call.args:
+            name = called(call)
+            if name.startswith("get_") and name.endswith("_rank") and not call.args:
                 yield call
 
 
