@@ -5,19 +5,14 @@ from __future__ import annotations
 
 import ast
 
-from tensortrail.rules.devices._beforehand import prepares_data
-from tensortrail.rules.devices._from_the_cpu import is_from_the_cpu
 from tensortrail.rules.devices._loaded_where import holds_numbers
 from tensortrail.rules.devices._of_this_run import (
     follows_training,
-    goes_to_a_written_gpu,
-    is_of_a_program_for_a_gpu,
     is_where_a_gpu_is,
 )
 from tensortrail.rules.devices._process_groups import runs_once_a_gpu
 from tensortrail.rules.devices._saved_here import (
     comes_with_the_project,
-    is_named_by_callers,
     is_of_whole_optimizer,
     is_saved_on_the_cpu,
     source_of,
@@ -46,18 +41,21 @@ def says_where(module: Module, call: ast.Call) -> bool:
 
 
 def is_harmless(module: Module, call: ast.Call) -> bool:
-    near = _is_of_fsdp(module, call) or _is_of_memory(module, call)
-    near = near or is_from_the_cpu(module, call) or is_saved_on_the_cpu(module, call)
+    near = _is_of_fsdp(module, call) or _is_of_memory(module, call) or _is_mapped(call)
     near = near or holds_numbers(module, call) or is_of_whole_optimizer(module, call)
+    near = near or is_saved_on_the_cpu(module, call)
     function = outermost_function(module, call)
     if near or (function is not None and runs_once_a_gpu(module, function)):
         return near  # of the saver's GPU every process takes memory
     near = _is_of_this_run(call) or follows_training(module, call)
-    near = near or goes_to_a_written_gpu(module, call) or is_where_a_gpu_is(module, call)
-    near = near or prepares_data(module, call) or comes_with_the_project(module, call)
+    near = near or is_where_a_gpu_is(module, call) or comes_with_the_project(module, call)
     near = near or _has_fixed_name(module, call) or _is_tried_first(module, call)
-    near = near or was_saved_above(module, call) or is_of_a_program_for_a_gpu(module, call)
-    return near or is_named_by_callers(module, call)
+    return near or was_saved_above(module, call)
+
+
+def _is_mapped(call: ast.Call) -> bool:
+    """Into memory: what is read of it is read from the file."""
+    return any(each.arg == "mmap" for each in call.keywords)
 
 
 def _is_of_this_run(call: ast.Call) -> bool:

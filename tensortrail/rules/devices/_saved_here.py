@@ -68,30 +68,6 @@ def is_of_whole_optimizer(module: Module, call: ast.Call) -> bool:
     return False
 
 
-def is_named_by_callers(module: Module, call: ast.Call) -> bool:
-    """The name ends with an argument, `folder + name`, and all calls of the function write that
-    out: they name files that come with the project."""
-    function, last = module.function_of(call), source_of(call)
-    while isinstance(last, ast.BinOp):
-        last = last.right
-    if function is None or not isinstance(last, ast.Name):
-        return False
-    given = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
-    if last.id not in given or module.value_of(last).origins:
-        return False
-    given = given[1:] if given[0] in ("self", "cls") else given
-    calls = list(module.calls(function.name))
-    return bool(calls) and all(_writes_out(each, given, last.id) for each in calls)
-
-
-def _writes_out(call: ast.Call, parameters: list[str], name: str) -> bool:
-    if any(each.arg is None for each in call.keywords):
-        return False
-    passed = dict(zip(parameters, call.args, strict=False))
-    passed |= {each.arg: each.value for each in call.keywords if each.arg is not None}
-    return name not in passed or isinstance(passed[name], ast.Constant)
-
-
 def comes_with_the_project(module: Module, call: ast.Call) -> bool:
     """The code names the file: a download of a name that is written out, one of a table of
     addresses, one whose bytes it writes itself, or the default of a parameter that nobody gives.

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from tensortrail.rules.devices._at_hand import devices_said, is_for_cuda, named_device
@@ -31,14 +32,25 @@ class Why(NamedTuple):
 
 
 def why_it_matters(module: Module, call: ast.Call) -> Why | None:
-    """The function around the load is asked first, then its class."""
-    function, cls = outermost_function(module, call), module.class_of(call)
-    around = [each for each in (function or module.top, cls) if each is not None]
+    """The function around the load is asked first, then its class, or who calls it in the file."""
+    around = list(_around(module, call))
     for question in (_of_several_processes, _of_the_cpu):
         for each in around:
             if (why := module.once(question, each)) is not None:
                 return why
     return _of_another_path(module, call)
+
+
+def _around(module: Module, call: ast.Call) -> Iterator[Around]:
+    function, cls = outermost_function(module, call), module.class_of(call)
+    yield function or module.top
+    if cls is not None:
+        yield cls
+    elif function is not None:
+        for each in module.calls(function.name):
+            caller = outermost_function(module, each)
+            if caller is not None and isinstance(each.func, ast.Name):
+                yield caller
 
 
 def _of_several_processes(module: Module, around: Around) -> Why | None:
@@ -61,7 +73,8 @@ def _ranks_asked(module: Module, around: Around) -> Iterator[ast.Call]:
 
 def _of_the_cpu(module: Module, around: Around) -> Why | None:
     """It asks whether there is a GPU, or works on a device that may be the CPU."""
-    node = next(_questions(module, around), None) or next(_chosen(module, around), None)
+    found = chain(*(each(module, around) for each in (_questions, _chosen, _taken)))
+    node: ast.AST | None = next(found, None)
     if node is None:
         return None
     says = f"without a GPU, where line {node.lineno} lets this code run, it fails"
@@ -83,6 +96,13 @@ def _chosen(module: Module, around: Around) -> Iterator[ast.expr]:
     made = module.calls("torch.device", inside=around)
     for each in (*said, *(call.args[0] for call in made if call.args)):
         if _may_be_the_cpu(module, each):
+            yield each
+
+
+def _taken(module: Module, around: Around) -> Iterator[ast.arg]:
+    """`def build(self, device: torch.device)`"""
+    for each in module.nodes(ast.arg, around):
+        if each.annotation is not None and "torch.device" in module.text(each.annotation):
             yield each
 
 

@@ -30,8 +30,9 @@ class LoadWithoutMapLocation(Rule):
     `items()`, a key named for weights), and the code shows why it matters. The message names the
     line that shows it, and the one that saves the file, if the project does:
 
-    - The function or class around can run without a GPU: it asks `torch.cuda.is_available()`, or
-      works on a device that is not written out, as in `model.to(device)`.
+    - The function or class around can run without a GPU, or who calls the function in the file: it
+      asks `torch.cuda.is_available()`, or works on a device that is not written out, as in
+      `model.to(device)`.
     - Several processes run it: it joins a process group, wraps a model with `device_ids`, asks for
       its rank, or makes an `Accelerator`. Each of them takes memory of the GPU of the saver.
     - Another path of the function loads the same file with `map_location`.
@@ -39,15 +40,14 @@ class LoadWithoutMapLocation(Rule):
     Reported as a note:
 
     - Where the code shows none of this, or the result is used otherwise.
-    - Where the code names the file: a fixed name or address, a download of the project, a name
-      that all callers write out; and in scripts.
+    - Where the code names the file: a fixed name or address, a download of the project, or a file
+      whose bytes it writes itself; and in scripts.
     - Where the same run saved the file: above in the function, before the end of a training, or as
       the `best_model_path` of Lightning.
     - Where the project saves it without tensors, or from the CPU.
-    - Where there is a GPU: under `if torch.cuda.is_available():`, or for a model that the function
-      puts on a GPU which is written out.
+    - Under `if torch.cuda.is_available():`.
     - Where little is on a GPU: the state of schedulers and samplers, the whole state of an
-      optimizer of FSDP, engines of TensorRT, `mmap=True`, bytes in memory, data sets.
+      optimizer of FSDP, `mmap=True`, bytes in memory.
     - For a function that passes on its own `map_location`, None by default, which no call of the
       project gives.
     - For `safetensors.torch.load(data)`, and `load_file(path)` without `device`, where another
