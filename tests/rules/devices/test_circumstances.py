@@ -428,28 +428,6 @@ def test_what_meets_a_tensor_of_the_cpu(use: str, expected: bool) -> None:
     assert (severity("DEV532", source) is Severity.WARNING) is expected
 
 
-PLACED = (
-    "import torch\n\nDEVICE = {device}\n\n\ndef restore(model, path):\n"
-    "    {first}\n    model.load_state_dict(torch.load(path){after})\n    return model\n"
-)
-
-
-@pytest.mark.parametrize(
-    ("device", "first", "after", "expected"),
-    [
-        ("torch.device('cuda:0')", "pass", "", Severity.NOTE),
-        ("torch.device('cpu')", "pass", "", Severity.WARNING),
-        ("pick()", "Fabric(accelerator='cuda')", "", Severity.NOTE),
-        ("pick()", "Fabric(accelerator='auto')", "", Severity.WARNING),
-        ("pick()", "pass", "['state'].cuda().state_dict()", Severity.NOTE),
-        ("pick()", "pass", "['state'].half().state_dict()", Severity.WARNING),
-    ],
-)
-def test_a_program_for_a_gpu(device: str, first: str, after: str, expected: Severity) -> None:
-    source = runs_without_a_gpu(PLACED.format(device=device, first=first, after=after))
-    assert severity("DEV506", source) is expected
-
-
 @pytest.mark.parametrize(("put", "expected"), [("", Severity.WARNING), (".cuda()", Severity.NOTE)])
 def test_an_attribute_that_is_put_on_a_gpu(put: str, expected: Severity) -> None:
     assert severity("DEV530", READ.format(put=put)) is expected

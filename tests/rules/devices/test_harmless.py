@@ -77,9 +77,6 @@ def run(model, loader, path, optimizer):
     [
         ("'cuda'", "model(batch).backward()", "model.eval()", Severity.NOTE),
         ("'cuda'", "model(batch)", "model.eval()", Severity.WARNING),
-        ("'cuda'", "model(batch)", "model.to(DEVICE)", Severity.NOTE),
-        ("'cuda'", "model(batch)", "model = model.eval().cuda()", Severity.NOTE),
-        ("'cuda'", "model(batch)", "if path: model.cuda()", Severity.NOTE),
         ("'cuda'", "model(batch)", "if use_gpu: model.cuda()", Severity.WARNING),
         ("'cpu'", "model(batch)", "model.to(DEVICE)", Severity.WARNING),
         ("'cuda'", "model(batch)", "batch.to(DEVICE)", Severity.WARNING),
@@ -298,12 +295,6 @@ def test_a_meter_may_keep_the_number_alone(keeper: str, expected: Severity | Non
             "        net.load_state_dict(torch.load(path))",
             Severity.WARNING,
         ),
-        (
-            "from torch2trt import TRTModule\ndef f(path):\n    net = TRTModule()\n"
-            "    net.load_state_dict(torch.load(path))",
-            Severity.NOTE,
-        ),
-        ("def f(a, b):\n    torch.save(torch.load(a)['state_dict'], b)", Severity.NOTE),
         ("def f(a, b, device):\n    torch.save(torch.load(a)['state_dict'], b)", Severity.WARNING),
         (
             "def f(net):\n    folder = snapshot_download('owner/net')\n"
@@ -330,11 +321,6 @@ def test_a_meter_may_keep_the_number_alone(keeper: str, expected: Severity | Non
             Severity.WARNING,
         ),
         (
-            "class RowsDataset:\n    def read(self, path):\n"
-            "        self.rows = list(torch.load(path).items())",
-            Severity.NOTE,
-        ),
-        (
             "class Rows:\n    def read(self, path):\n"
             "        self.rows = list(torch.load(path).items())",
             Severity.WARNING,
@@ -351,20 +337,10 @@ def test_a_meter_may_keep_the_number_alone(keeper: str, expected: Severity | Non
             Severity.WARNING,
         ),
         (
-            "def f(net, path):\n    state = torch.load(path)['model']\n    new = {}\n"
-            "    for k, v in state.items():\n        new[k[7:]] = v\n"
-            "    net.load_state_dict(new)\n    net.to(torch.cuda.current_device())",
-            Severity.NOTE,
-        ),
-        (
             "def f(net, path, rank):\n    torch.cuda.set_device(rank)\n"
             "    state = torch.load(path)['model']\n"
             "    net.load_state_dict(state)\n    net.to(torch.cuda.current_device())",
             Severity.WARNING,
-        ),
-        (
-            "def f(path):\n    net = torch.load(path)['model']\n    net.cuda().eval()",
-            Severity.NOTE,
         ),
         (
             "def f(path, device):\n    net = torch.load(path)['model']\n    net.to(device).eval()",
@@ -373,11 +349,6 @@ def test_a_meter_may_keep_the_number_alone(keeper: str, expected: Severity | Non
         (
             "def f(fsdp, net, path):\n    state = torch.load(path)['optim']\n"
             "    return fsdp.scatter_full_optim_state_dict(state, net)",
-            Severity.NOTE,
-        ),
-        (
-            "def f(net, data, name):\n    state = torch.load(data + name)\n"
-            "    net.load_state_dict(state)\n\ndef g(net, data):\n    f(net, data, 'dla34')",
             Severity.NOTE,
         ),
         (
