@@ -4,6 +4,7 @@ several processes, or loads the same file with a device on another path."""
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from itertools import chain
 from typing import NamedTuple
@@ -18,6 +19,7 @@ from tensortrail.rules.words import NOT_CONSTANT, Kind
 
 _ASKED = ("torch.cuda.is_available", "torch.accelerator.is_available")
 _HAVE_A_DEVICE = (Kind.TENSOR, Kind.PARAMETER, Kind.MODULE)
+_RANK = re.compile(r"(^|_)rank$|^process_index$")
 Around = FunctionNode | ast.ClassDef
 
 
@@ -61,20 +63,22 @@ def _of_several_processes(module: Module, around: Around) -> Why | None:
     return Why(node, says, "one of several processes")
 
 
-def _ranks_asked(module: Module, around: Around) -> Iterator[ast.Call]:
-    """`Accelerator()`, `get_rank()`, `groups.get_tensor_parallel_rank()`"""
+def _ranks_asked(module: Module, around: Around) -> Iterator[ast.expr | ast.arg]:
+    """`Accelerator()`, `get_rank()`, `groups.get_tensor_parallel_rank()`, a parameter `rank`"""
     yield from module.calls("accelerate.Accelerator", inside=around)
     if not isinstance(around, ast.ClassDef):
         for call in module.nodes(ast.Call, around):
             name = called(call)
             if name.startswith("get_") and name.endswith("_rank") and not call.args:
                 yield call
+        yield from (each for each in module.nodes(ast.arg, around) if _RANK.search(each.arg))
 
 
 def _of_the_cpu(module: Module, around: Around) -> Why | None:
     """It asks whether there is a GPU, or works on a device that may be the CPU."""
-    found = chain(*(each(module, around) for each in (_questions, _chosen, _taken)))
-    node: ast.AST | None = next(found, None)
+    found: Iterator[ast.expr | ast.arg]
+    found = chain(_questions(module, around), _chosen(module, around), _taken(module, around))
+    node = next(found, None)
     if node is None:
         return None
     says = f"without a GPU, where line {node.lineno} lets this code run, it fails"

@@ -33,8 +33,9 @@ class LoadWithoutMapLocation(Rule):
     - The function or class around can run without a GPU, or who calls the function in the file: it
       asks `torch.cuda.is_available()`, or works on a device that is not written out, as in
       `model.to(device)`.
-    - Several processes run it: it joins a process group, wraps a model with `device_ids`, asks for
-      its rank, or makes an `Accelerator`. Each of them takes memory of the GPU of the saver.
+    - Several processes run it: it chooses its GPU in a file that joins a process group, wraps a
+      model with `device_ids`, asks for its rank or is given it, or makes an `Accelerator`. Each
+      process takes memory of the GPU that the file names.
     - Another path of the function loads the same file with `map_location`.
 
     Reported as a note:

@@ -691,7 +691,7 @@ class Runner:
         self.net = net
         {init}
 
-    def restore(self, path, rank):
+    def restore(self, path, turn):
         {first}
         self.net.load_state_dict(torch.load(path))
 
@@ -716,10 +716,11 @@ CURRENT = "self.where = torch.cuda.current_device(); net.to(self.where)"
         ("pass", "where = torch.device(self.options['where'])", "pass", "where line 12"),
         ("self.launcher = Accelerator()", "pass", "pass", "several processes, as line 9"),
         ("pass", "groups.get_model_rank()", "pass", "several processes, as line 12"),
-        ("pass", "nn.parallel.DistributedDataParallel(self.net, device_ids=[rank])", "pass",
+        ("pass", "nn.parallel.DistributedDataParallel(self.net, device_ids=[turn])", "pass",
          "several processes, as line 12"),
-        ("pass", "if rank: torch.load(path, map_location='cpu')", "pass", "line 12 loads the same"),
-        ("pass", "if rank: torch.load(rank, map_location='cpu')", "pass", "whether or not"),
+        ("pass", "named = lambda rank: rank", "pass", "several processes, as line 12"),
+        ("pass", "if turn: torch.load(path, map_location='cpu')", "pass", "line 12 loads the same"),
+        ("pass", "if turn: torch.load(turn, map_location='cpu')", "pass", "whether or not"),
     ],
 )  # fmt: skip
 def test_why_it_matters_where_a_file_is_loaded(
