@@ -98,9 +98,9 @@ READ = """
 import os
 import torch
 
-def restore(model, folder):
+def restore(model, folder, device):
     state = torch.load(os.path.join(folder, "first_state.pt"))
-    model.load_state_dict(state)
+    model.to(device).load_state_dict(state)
 """
 
 
@@ -159,6 +159,35 @@ def test_the_files_that_write_it_are_needed(tmp_path: Path) -> None:
     )
     project.forget(str(other))
     assert [each.content for each in module.saves_in_project(load.args[0])] == [Content.COMPUTED]
+
+
+@pytest.mark.parametrize(
+    ("first", "added", "content"),
+    [
+        ("model.cpu()", "", Content.CPU),
+        ("model.cpu()", "kept[key] = value", Content.CPU),
+        ("model.cpu()", "kept[key] = model.cuda().state_dict()", Content.COMPUTED),
+        ("model.eval()", "kept[key] = value", Content.COMPUTED),
+    ],
+)
+def test_a_copy_has_another_name(tmp_path: Path, first: str, added: str, content: Content) -> None:
+    source = f"""
+import shutil
+import torch
+
+def write(model, folder, key, value):
+    {first}
+    kept = {{"net": model.state_dict()}}
+    {added}
+    torch.save(kept, folder + "/latest_weights.pt")
+    shutil.copy(folder + "/latest_weights.pt", folder + "/best_weights.pt")
+
+def read(folder):
+    return torch.load(f"{{folder}}/best_weights.pt")
+"""
+    module = PythonModule(str(tmp_path / "a.py"), source.encode(), open_project())
+    (load,) = module.calls("torch.load")
+    assert [each.content for each in module.saves_in_project(load.args[0])] == [content]
 
 
 HELPER = """

@@ -228,9 +228,9 @@ def test_the_same_run_saved_the_file() -> None:
     source = """
     import torch
 
-    def fit(trainer, model, checkpoint):
+    def fit(trainer, model, checkpoint, device):
         trainer.fit(model)
-        model.load_state_dict(torch.load(checkpoint.{path}))
+        model.to(device).load_state_dict(torch.load(checkpoint.{path}))
     """
     assert severity("DEV506", source.format(path="best_model_path")) is Severity.NOTE
     assert severity("DEV506", source.format(path="path")) is Severity.WARNING

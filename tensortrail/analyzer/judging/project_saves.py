@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import cast
 
@@ -11,8 +11,6 @@ from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.values.file_names import end_of_path
 from tensortrail.analyzer.values.saved import saves_of
 from tensortrail.rules.words import SavedFile
-
-_RENAMES = ("os.rename", "os.replace", "shutil.move", "shutil.copy", "shutil.copyfile")
 
 
 class AsksForSaves:
@@ -23,11 +21,10 @@ class AsksForSaves:
         end, shown = end_of_path(file, path), ast.unparse(path)
         cls = file.tree.class_of(path)
         owner = cls.name if cls is not None else ""
-        names = {shown, *_names_before(file, cls, shown)}
         here = [
             each
             for each in self._own_saves
-            if _ends_alike(each.end, end) or (each.cls == owner and each.shown in names)
+            if _ends_alike(each.end, end) or (each.cls == owner and each.shown == shown)
         ]
         if not end:
             return here
@@ -39,13 +36,6 @@ class AsksForSaves:
     @cached_property
     def _own_saves(self) -> list[SavedFile]:
         return saves_of(cast("ProjectFile", self))
-
-
-def _names_before(file: ProjectFile, cls: ast.ClassDef | None, shown: str) -> Iterator[str]:
-    """`os.rename(self.path, self.backup)`: under which name the file was written first."""
-    for call in file.calls(*_RENAMES, inside=cls):
-        if len(call.args) > 1 and ast.unparse(call.args[1]) == shown:
-            yield ast.unparse(call.args[0])
 
 
 def _ends_alike(first: str, second: str) -> bool:

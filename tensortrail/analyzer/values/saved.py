@@ -13,6 +13,7 @@ from tensortrail.analyzer.values.saved_keys import keys_of
 from tensortrail.rules.places import What, Where
 from tensortrail.rules.words import Content, Kind, SavedFile
 
+_RENAMES = ("os.rename", "os.replace", "shutil.move", "shutil.copy", "shutil.copyfile")
 _DEEPEST = 8
 _HOLDS_NONE = frozenset("numpy tolist item".split())
 """Methods whose result is no tensor."""
@@ -39,18 +40,27 @@ def saves_of(file: ProjectFile) -> list[SavedFile]:
         what, where = _argument(call, 0, "obj"), _argument(call, 1, "f")
         if what is not None and where is not None:
             cls = file.tree.class_of(call)
-            found.append(
+            found += [
                 SavedFile(
                     file.path,
                     call.lineno,
-                    end_of_path(file, where),
+                    end_of_path(file, each),
                     cls.name if cls is not None else "",
-                    ast.unparse(where),
+                    ast.unparse(each),
                     _of_a_file(file, what),
                     keys_of(file, what),
                 )
-            )
+                for each in (where, *_copies(file, call, where))
+            ]
     return found
+
+
+def _copies(file: ProjectFile, call: ast.Call, where: ast.expr) -> Iterator[ast.expr]:
+    """`shutil.copy(path, best)`, in the class or function that writes the file: its other names."""
+    shown, around = ast.unparse(where), file.tree.class_of(call) or file.tree.function_of(call)
+    for each in file.calls(*_RENAMES, inside=around):
+        if len(each.args) > 1 and ast.unparse(each.args[0]) == shown:
+            yield each.args[1]
 
 
 def _argument(call: ast.Call, position: int, name: str) -> ast.expr | None:
@@ -60,9 +70,22 @@ def _argument(call: ast.Call, position: int, name: str) -> ast.expr | None:
 
 def _of_a_file(file: ProjectFile, what: ast.expr) -> Content:
     found = _content(file, what, _DEEPEST)
-    if found is Content.UNKNOWN and _is_made_here(file, what):
+    if found is Content.UNKNOWN and (_is_made_here(file, what) or _brings_a_model(file, what)):
         return Content.CPU
     return found
+
+
+def _brings_a_model(file: ProjectFile, what: ast.expr) -> bool:
+    """`{"net": model.state_dict(), key: value}` after `model.cpu()`: whoever brings a model to the
+    CPU for a file leaves nothing else of it on a GPU."""
+    made = (what, *file.value_of(what).origins)
+    calls = (each for one in made for each in ast.walk(one) if isinstance(each, ast.Call))
+    return any(
+        isinstance(each.func, ast.Attribute)
+        and each.func.attr == "state_dict"
+        and _of_state(file, each.func.value) is Content.CPU
+        for each in calls
+    )
 
 
 def _is_made_here(file: ProjectFile, what: ast.expr) -> bool:

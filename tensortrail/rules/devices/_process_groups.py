@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.rules.shared.functions import outermost_function
 from tensortrail.rules.view import FunctionNode, Module
 
 _COLLECTIVES = ("barrier", "all_reduce", "all_gather", "broadcast", "all_gather_object")
@@ -44,12 +43,15 @@ def _communicates(module: Module, start: ast.Call, end: ast.Call) -> ast.Call | 
     return None
 
 
-def is_of_one_of_many(module: Module, node: ast.AST) -> bool:
-    """The function around wraps a model for the GPU of its process, or chooses that GPU by a
-    variable in a file that joins a process group: the same code runs once a GPU."""
-    function = outermost_function(module, node)
-    chosen = module.calls("torch.cuda.set_device", inside=function)
-    if any(each.args and not isinstance(each.args[0], ast.Constant) for each in chosen):
-        return next(module.calls("init_process_group"), None) is not None
-    wrapped = module.calls("torch.nn.parallel.DistributedDataParallel", inside=function)
-    return any(each.args and any(k.arg == "device_ids" for k in each.keywords) for each in wrapped)
+def runs_once_a_gpu(module: Module, around: FunctionNode | ast.ClassDef) -> ast.Call | None:
+    """Where it wraps a model for the GPU of its process, or chooses that GPU by a variable in a
+    file that joins a process group: the same code runs once a GPU."""
+    chosen = module.calls("torch.cuda.set_device", inside=around)
+    for each in chosen:
+        if each.args and not isinstance(each.args[0], ast.Constant):
+            return each if next(module.calls("init_process_group"), None) is not None else None
+    wrapped = module.calls("torch.nn.parallel.DistributedDataParallel", inside=around)
+    for each in wrapped:
+        if each.args and any(keyword.arg == "device_ids" for keyword in each.keywords):
+            return each
+    return None

@@ -68,39 +68,16 @@ def is_of_whole_optimizer(module: Module, call: ast.Call) -> bool:
     return False
 
 
-def is_named_by_callers(module: Module, call: ast.Call) -> bool:
-    """The name ends with an argument, `folder + name`, and all calls of the function write that
-    out: they name files that come with the project."""
-    function, last = module.function_of(call), source_of(call)
-    while isinstance(last, ast.BinOp):
-        last = last.right
-    if function is None or not isinstance(last, ast.Name):
-        return False
-    given = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
-    if last.id not in given or module.value_of(last).origins:
-        return False
-    given = given[1:] if given[0] in ("self", "cls") else given
-    calls = list(module.calls(function.name))
-    return bool(calls) and all(_writes_out(each, given, last.id) for each in calls)
-
-
-def _writes_out(call: ast.Call, parameters: list[str], name: str) -> bool:
-    if any(each.arg is None for each in call.keywords):
-        return False
-    passed = dict(zip(parameters, call.args, strict=False))
-    passed |= {each.arg: each.value for each in call.keywords if each.arg is not None}
-    return name not in passed or isinstance(passed[name], ast.Constant)
-
-
 def comes_with_the_project(module: Module, call: ast.Call) -> bool:
     """The code names the file: a download of a name that is written out, one of a table of
-    addresses, or the default of a parameter that nobody gives. Who wrote the code has seen the
-    file."""
+    addresses, one whose bytes it writes itself, or the default of a parameter that nobody gives.
+    Who wrote the code has seen the file."""
     behind = _behind(module, source_of(call))
     function = module.function_of(call)
     names = {each.id for node in behind for each in ast.walk(node) if isinstance(each, ast.Name)}
     inner = [each for node in behind for each in ast.walk(node) if isinstance(each, ast.expr)]
     named = any(is_download(module, each) for each in inner) or is_published(module, inner)
+    named = named or _is_written_as_bytes(module, source_of(call))
     return named or (
         function is not None
         and any(
@@ -108,6 +85,17 @@ def comes_with_the_project(module: Module, call: ast.Call) -> bool:
             for name, default in with_defaults(function.args)
             if isinstance(default, ast.Constant) and isinstance(default.value, str)
         )
+    )
+
+
+def _is_written_as_bytes(module: Module, source: ast.expr) -> bool:
+    """`open(self.path, "wb")`: the class fetches the file, or unpacks it."""
+    shown, around = module.text(source), module.class_of(source) or module.function_of(source)
+    return around is not None and any(
+        len(each.args) > 1
+        and module.text(each.args[0]) == shown
+        and module.value_of(each.args[1]).constant == "wb"
+        for each in module.calls("open", inside=around)
     )
 
 

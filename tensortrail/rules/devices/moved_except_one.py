@@ -29,9 +29,8 @@ class MovedExceptOne(Rule):
     - what other functions of the file move before they use it: `batch["image"]`, the result of a
       project function, or what a loop passes to a model.
 
-    A warning if three or more others are moved, and all are results of one method of tensors
-    of variables
-    (`x.reshape(-1).to(device)`) or layers of torch; and for `a, b = a.to(device), b`. All others
+    A warning if three or more others are moved, and all are results of one method of
+    variables (`x.reshape(-1).to(device)`) or layers of torch; and for `a, b = a.to(device), b`. All others
     are notes, reported only if the rule is selected (`--select DEV529`).
 
     ## Why is this bad?

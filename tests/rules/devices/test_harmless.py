@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tensortrail.findings import Severity
-from tests.rules.devices.test_on_the_cpu import severity
+from tests.rules.devices.reasons import runs_without_a_gpu
+from tests.rules.devices.test_on_the_cpu import findings, severity
 
 COMPARED = """
 import torch
@@ -76,9 +77,6 @@ def run(model, loader, path, optimizer):
     [
         ("'cuda'", "model(batch).backward()", "model.eval()", Severity.NOTE),
         ("'cuda'", "model(batch)", "model.eval()", Severity.WARNING),
-        ("'cuda'", "model(batch)", "model.to(DEVICE)", Severity.NOTE),
-        ("'cuda'", "model(batch)", "model = model.eval().cuda()", Severity.NOTE),
-        ("'cuda'", "model(batch)", "if path: model.cuda()", Severity.NOTE),
         ("'cuda'", "model(batch)", "if use_gpu: model.cuda()", Severity.WARNING),
         ("'cpu'", "model(batch)", "model.to(DEVICE)", Severity.WARNING),
         ("'cuda'", "model(batch)", "batch.to(DEVICE)", Severity.WARNING),
@@ -87,7 +85,7 @@ def run(model, loader, path, optimizer):
 def test_a_file_that_is_loaded_where_it_was_saved(
     device: str, step: str, move: str, expected: Severity
 ) -> None:
-    source = LOADED.format(device=device, step=step, move=move)
+    source = runs_without_a_gpu(LOADED.format(device=device, step=step, move=move))
     assert severity("DEV506", source) is expected
 
 
@@ -297,12 +295,6 @@ def test_a_meter_may_keep_the_number_alone(keeper: str, expected: Severity | Non
             "        net.load_state_dict(torch.load(path))",
             Severity.WARNING,
         ),
-        (
-            "from torch2trt import TRTModule\ndef f(path):\n    net = TRTModule()\n"
-            "    net.load_state_dict(torch.load(path))",
-            Severity.NOTE,
-        ),
-        ("def f(a, b):\n    torch.save(torch.load(a)['state_dict'], b)", Severity.NOTE),
         ("def f(a, b, device):\n    torch.save(torch.load(a)['state_dict'], b)", Severity.WARNING),
         (
             "def f(net):\n    folder = snapshot_download('owner/net')\n"
@@ -329,11 +321,6 @@ def test_a_meter_may_keep_the_number_alone(keeper: str, expected: Severity | Non
             Severity.WARNING,
         ),
         (
-            "class RowsDataset:\n    def read(self, path):\n"
-            "        self.rows = list(torch.load(path).items())",
-            Severity.NOTE,
-        ),
-        (
             "class Rows:\n    def read(self, path):\n"
             "        self.rows = list(torch.load(path).items())",
             Severity.WARNING,
@@ -350,20 +337,10 @@ def test_a_meter_may_keep_the_number_alone(keeper: str, expected: Severity | Non
             Severity.WARNING,
         ),
         (
-            "def f(net, path):\n    state = torch.load(path)['model']\n    new = {}\n"
-            "    for k, v in state.items():\n        new[k[7:]] = v\n"
-            "    net.load_state_dict(new)\n    net.to(torch.cuda.current_device())",
-            Severity.NOTE,
-        ),
-        (
             "def f(net, path, rank):\n    torch.cuda.set_device(rank)\n"
             "    state = torch.load(path)['model']\n"
             "    net.load_state_dict(state)\n    net.to(torch.cuda.current_device())",
             Severity.WARNING,
-        ),
-        (
-            "def f(path):\n    net = torch.load(path)['model']\n    net.cuda().eval()",
-            Severity.NOTE,
         ),
         (
             "def f(path, device):\n    net = torch.load(path)['model']\n    net.to(device).eval()",
@@ -376,18 +353,14 @@ def test_a_meter_may_keep_the_number_alone(keeper: str, expected: Severity | Non
         ),
         (
             "def f(net, data, name):\n    state = torch.load(data + name)\n"
-            "    net.load_state_dict(state)\n\ndef g(net, data):\n    f(net, data, 'dla34')",
-            Severity.NOTE,
-        ),
-        (
-            "def f(net, data, name):\n    state = torch.load(data + name)\n"
             "    net.load_state_dict(state)\n\ndef g(net, data, x):\n    f(net, data, x)",
             Severity.WARNING,
         ),
     ],
 )
 def test_files_that_are_mostly_of_the_cpu(body: str, expected: Severity) -> None:
-    assert severity("DEV506", f"import torch\n{body}\n") is expected
+    source = f"import torch\n{body}\n"
+    assert severity("DEV506", runs_without_a_gpu(source)) is expected
 
 
 @pytest.mark.parametrize(
@@ -708,6 +681,96 @@ def worker(rank, model):
     assert severity("DEV506", source) is expected
 
 
+PLAIN = """
+import torch
+from accelerate import Accelerator
+from torch import nn
+
+class Runner:
+    def __init__(self, net, device=None):
+        self.net = net
+        {init}
+
+    def restore(self, path, turn):
+        {first}
+        self.net.load_state_dict(torch.load(path))
+
+    def other(self):
+        {other}
+"""
+CURRENT = "self.where = torch.cuda.current_device(); net.to(self.where)"
+
+
+@pytest.mark.parametrize(
+    ("init", "first", "other", "says"),
+    [
+        ("pass", "pass", "pass", "whether or not"),
+        ("pass", "fast = torch.cuda.is_available()", "pass", "without a GPU, where line 12"),
+        ("pass", "assert torch.cuda.is_available()", "pass", "whether or not"),
+        ("pass", "if not torch.cuda.is_available(): raise ValueError", "pass", "whether or not"),
+        ("pass", "pass", "if torch.cuda.is_available(): pass", "without a GPU, where line 16"),
+        ("self.where = device; net.to(self.where)", "pass", "pass", "without a GPU, where line 9"),
+        ("self.where = 'cuda'", "pass", "self.net.to(self.where)", "whether or not"),
+        (CURRENT, "pass", "pass", "whether or not"),
+        ("pass", "rows = torch.ones(3); rows.to(rows.dtype)", "pass", "whether or not"),
+        ("pass", "where = torch.device(self.options['where'])", "pass", "where line 12"),
+        ("self.launcher = Accelerator()", "pass", "pass", "several processes, as line 9"),
+        ("pass", "groups.get_model_rank()", "pass", "several processes, as line 12"),
+        ("pass", "nn.parallel.DistributedDataParallel(self.net, device_ids=[turn])", "pass",
+         "several processes, as line 12"),
+        ("pass", "named = lambda rank: rank", "pass", "several processes, as line 12"),
+        ("pass", "if turn: torch.load(path, map_location='cpu')", "pass", "line 12 loads the same"),
+        ("pass", "if turn: torch.load(turn, map_location='cpu')", "pass", "whether or not"),
+    ],
+)  # fmt: skip
+def test_why_it_matters_where_a_file_is_loaded(
+    init: str, first: str, other: str, says: str
+) -> None:
+    (only,) = (
+        each
+        for each in findings("DEV506", PLAIN.format(init=init, first=first, other=other))
+        if says in each.message
+    )
+    expected = Severity.NOTE if says == "whether or not" else Severity.WARNING
+    assert only.severity is expected
+    assert len(only.trail) == (expected is Severity.WARNING)
+
+
+@pytest.mark.parametrize(
+    ("device", "expected"),
+    [("'cuda'", Severity.NOTE), ("pick()", Severity.WARNING)],
+)
+def test_a_device_that_all_callers_write_out(device: str, expected: Severity) -> None:
+    source = f"""
+import torch
+
+def restored(model, path, device):
+    model.load_state_dict(torch.load(path))
+    return model.to(device)
+
+def main(model, path):
+    device = {device}
+    return restored(model, path, device)
+"""
+    assert severity("DEV506", source) is expected
+
+
+@pytest.mark.parametrize(("mode", "expected"), [("wb", Severity.NOTE), ("rb", Severity.WARNING)])
+def test_a_file_whose_bytes_the_class_writes(mode: str, expected: Severity) -> None:
+    source = f"""
+import torch
+
+class Net:
+    def fetch(self, answer):
+        with open(self.path, "{mode}") as file:
+            self.take(file, answer)
+
+    def read(self, device):
+        self.net.to(device).load_state_dict(torch.load(self.path))
+"""
+    assert severity("DEV506", source) is expected
+
+
 @pytest.mark.parametrize(
     ("loss", "expected"),
     [("nn.CrossEntropyLoss()", None), ("nn.Linear(4, 4)", Severity.WARNING)],
@@ -773,6 +836,7 @@ def restored(model, path):
         state = torch.load(path, map_location="cpu")
     model.load_state_dict(state)
 """
+    source = runs_without_a_gpu(source)
     assert severity("DEV506", source) is Severity.NOTE
 
 
