@@ -30,8 +30,8 @@ class MovedExceptOne(Rule):
       project function, or what a loop passes to a model.
 
     A warning if three or more others are moved, and all are results of one method of
-    variables (`x.reshape(-1).to(device)`) or layers of torch; and for `a, b = a.to(device), b`. All others
-    are notes, reported only if the rule is selected (`--select DEV529`).
+    variables (`x.reshape(-1).to(device)`) or layers of torch; and for `a, b = a.to(device), b`. All
+    others are notes, reported only if the rule is selected (`--select DEV529`).
 
     ## Why is this bad?
     On a GPU, an operation that combines the values raises: the one that was not moved is on the
