@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -212,3 +213,57 @@ def test_what_a_class_switches_off(
     text = SWITCHED.replace("VALUE", value)
     text = text.replace(f"self.soft, self.mix = {value}, nn.Linear", "self.mix = nn.Linear")
     assert severity(tmp_path, {"net/a.py": text, "net/b.py": other}) is expected
+
+
+SWITCHED_OFF = SWITCHED.replace("self.soft, self.mix = VALUE, ", "self.mix = ").replace(
+    "VALUE", "False"
+)
+UNDER_IS_CUDA = """
+import torch
+
+def shifted(x: torch.Tensor):
+    y = torch.zeros(3)
+    if x.is_cuda:
+        y = y.cuda()
+    return x + y
+
+
+def where(x):
+    return shifted(x), x.device
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "added", "expected"),
+    [
+        ("DEV521", SCALED.format(above=""), "from net.a import Scaled\n", Severity.WARNING),
+        ("DEV521", SWITCHED_OFF, "SHIFTED.soft = True\n", Severity.WARNING),
+        ("DEV538", UNDER_IS_CUDA, "where('cuda:1')\n", Severity.WARNING),
+    ],
+)
+@pytest.mark.parametrize("first_alone", [False, True])
+def test_a_cached_note_ends_where_a_file_is_added(
+    tmp_path: Path, code: str, text: str, added: str, expected: Severity, first_alone: bool
+) -> None:
+    def found(*names: str) -> set[Severity]:
+        paths = tuple(str(tmp_path / each) for each in names)
+        cache = str(tmp_path / ".cache")
+        request = CheckRequest(paths, codes=frozenset({code}), cache_dir=cache, jobs=1)
+        return {each.severity for each in check(request).findings}
+
+    files = {"net/__init__.py": "", "net/a.py": text, "net/b.py": "", "net/c.py": "Shifted(3)\n"}
+    _written(tmp_path, {"setup.py": ""} | files)
+    assert found("net") == {Severity.NOTE}
+    _written(tmp_path, {"net/b.py": "import torch\n" + added})
+    if first_alone:
+        assert not found("net/b.py")
+    assert found("net") == {expected}
+
+
+def _written(folder: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        stamp = path.stat().st_mtime_ns - 5_000_000
+        os.utime(path, ns=(stamp, stamp))

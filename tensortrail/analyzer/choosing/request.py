@@ -64,6 +64,8 @@ class FileResult(NamedTuple):
     asked: Mapping[str, Mapping[str, str]] = _NOTHING_ASKED
     """Of the last of several files: digests of what others answered meanwhile, by their paths and
     the questions."""
+    absent: tuple[str, ...] = ()
+    """Words that no other file has: the findings hold while none gets one."""
 
 
 class CheckResult(NamedTuple):

@@ -16,6 +16,10 @@ from tensortrail.rules.words import GuardedStatement, Namesake, ProjectCall
 _MAKES_GPU_DEFAULT = re.compile(
     rb"^[ \t]*[\w.]*\bset_default_(?:device|tensor_type)\([^)\n]*(?:cuda|xpu|npu)", re.MULTILINE
 )
+MAKE_DEFAULT = ("set_default_device", "set_default_tensor_type")
+"""Words of whoever makes a GPU the default device."""
+GPU = "cuda"
+"""The word of whoever names a GPU by its number."""
 _ON_CURRENT_GPU = re.compile(rb"\.cuda\(\s*(?:non_blocking\s*=\s*\w+\s*)?\)")
 _ON_A_DEVICE = re.compile(rb"\bdevice\s*=(?!=)(?!\s*['\"]cuda['\"])|\.to\([^)\n]*\bdevice\b")
 _BUILDS_ON_DEVICE = re.compile(

@@ -138,6 +138,7 @@ class ProjectFile(Protocol):
     name: str
     root: Path | None
     needs: set[str]
+    absent: set[str]
     rested_on: set[frozenset[str]]
     running: int
     """How many of its functions are being run: until then, what they say is half known."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -68,8 +68,8 @@ class Cache:
         if len(entry) == STAMPED:
             return FileResult(path)
         try:
-            named, digest, found, needs = entry[STAMPED:]
-            if named != path or not (found or needs) or not self._holds(found, needs):
+            named, digest, _, found, needs = entry[STAMPED:]
+            if named != path or not self._holds(found, needs):
                 return None
             return FileResult(path, _findings(found), self._needed.paths(needs), str(digest))
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
@@ -91,15 +91,25 @@ class Cache:
         if stamp is None or not all(map(self._settled, stamps.values())):
             return
         entry: list[Any] = list(stamp)
-        if result.findings or stamps:
-            found = _as_data(result.findings)
-            entry += [result.path, result.digest, found, self._needed.numbers(stamps)]
+        if result.findings or stamps or result.absent:
+            found, needed = _as_data(result.findings), self._needed.numbers(stamps)
+            entry += [result.path, result.digest, list(result.absent), found, needed]
         before = self._entries.get(self._key(result.path))
         if not isinstance(before, list) or before[:STAMPED] != stamp:
             self._new.add(result.path)
         if before != entry:
             self._entries[self._key(result.path)] = entry
             self._changed = True
+
+    def rests_on_absence(self) -> bool:
+        return any(map(_absent, self._entries.values()))
+
+    def drop_those_without(self, words: Set[str]) -> None:
+        """Findings that rest on the absence of words which other files have now hold no more."""
+        for key, entry in list(self._entries.items()):
+            if not words.isdisjoint(_absent(entry)):
+                del self._entries[key]
+                self._changed = True
 
     def unchanged(self, path: str) -> bool:
         """Whether the file is as it was at the last check."""
@@ -174,6 +184,13 @@ class Cache:
             except (OSError, ValueError):
                 self._stamps[path] = None
         return self._stamps[path]
+
+
+def _absent(entry: Any) -> Sequence[str]:
+    if not isinstance(entry, list) or len(entry) != STAMPED + 5:
+        return ()
+    words = entry[STAMPED + 2]
+    return words if isinstance(words, list) and all(isinstance(each, str) for each in words) else ()
 
 
 def _findings(stored: Sequence[Any]) -> tuple[Finding, ...]:

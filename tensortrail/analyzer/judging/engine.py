@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from tensortrail import __version__
@@ -116,14 +118,10 @@ def _results(
     judge: Callable[[], Judge],
 ) -> list[FileResult]:
     """What is known of each file: from the cache where it has not changed, else judged now."""
-    results: list[FileResult] = []
-    changed: list[str] = []
-    for path in files:
-        known = cache.get(path)
-        if known is None:
-            changed.append(path)
-        elif known.findings:
-            results.append(known)
+    changed, results = _known(files, cache)
+    if changed and cache.rests_on_absence():
+        cache.drop_those_without(_words(changed, texts))
+        changed, results = _known(files, cache)
     if changed:
         from tensortrail.analyzer.judging.jobs import judge_files
 
@@ -131,6 +129,22 @@ def _results(
             cache.put(result)
             results.append(result)
     return results
+
+
+def _known(files: Sequence[str], cache: Cache) -> tuple[list[str], list[FileResult]]:
+    """The files that have to be judged, and what was found in the others."""
+    known = [(path, cache.get(path)) for path in files]
+    changed = [path for path, result in known if result is None]
+    return changed, [result for _, result in known if result is not None and result.findings]
+
+
+def _words(paths: Iterable[str], texts: Texts) -> set[str]:
+    """Of files that are to be judged, comments and texts in them among the rest."""
+    found: set[bytes] = set()
+    for path in paths:
+        with suppress(OSError):
+            found.update(re.findall(rb"\w+", texts.of(path)))
+    return {each.decode(errors="replace") for each in found}
 
 
 def _with_siblings(

@@ -89,7 +89,7 @@ class Judge:
         loud = [each for each in kept if each.severity is not NOTE or each.code not in silent]
         told = list(_as_reported(loud, made))
         digest = digest_of(data) if told else ""
-        return FileResult(path, tuple(told), _needs(module), digest)
+        return FileResult(path, tuple(told), _needs(module), digest, absent=_absent(module))
 
 
 def _as_reported(found: Iterable[Finding], rules: Iterable[Rule]) -> Iterator[Finding]:
@@ -105,7 +105,7 @@ def judge(path: str, data: bytes, rules: Sequence[Rule], project: Project) -> Fi
     """The static halves of `rules` over one file's bytes, nothing suppressed; what a rule raises
     goes on. Raises Unreadable for bytes that are no Python source."""
     module = PythonModule(path, data, project)
-    return FileResult(path, _found(module, rules, None), _needs(module))
+    return FileResult(path, _found(module, rules, None), _needs(module), absent=_absent(module))
 
 
 def _with_broken_cells(result: FileResult, data: bytes) -> FileResult:
@@ -174,3 +174,7 @@ def _crashed(path: str) -> OnCrash:
 
 def _needs(module: PythonModule) -> tuple[str, ...]:
     return tuple(sorted(module.needs - {module.path}))
+
+
+def _absent(module: PythonModule) -> tuple[str, ...]:
+    return tuple(sorted(module.absent))

@@ -73,6 +73,8 @@ class PythonModule(Structure, AsksForPlaces, AsksForProjectCalls, AsksForSaves, 
         """Something was asked: work on one file has a limit."""
         self.needs: set[str] = set()
         """Other files whose facts were consulted."""
+        self.absent: set[str] = set()
+        """Words that no other file of the project has, on which findings rest."""
         self.rested_on: set[frozenset[str]] = set()
         """Sets of files that are in `needs` already."""
         self.running = self.asked_early = 0

@@ -14,6 +14,8 @@ from typing import TypeAlias, cast
 from tensortrail.analyzer.facts import texts_asked
 from tensortrail.analyzer.facts.asked_for import is_asked_for
 from tensortrail.analyzer.facts.customs import (
+    GPU,
+    MAKE_DEFAULT,
     called_in,
     gives_value,
     is_off,
@@ -71,7 +73,9 @@ class AsksForProjectCalls:
         if folder is None:  # the places know of the file itself
             return None
         found = file.project.customs.gpu_made_default(folder)
-        if found is not None:
+        if found is None:
+            file.absent.update(MAKE_DEFAULT)
+        else:
             file.project.rest_on_all_of(file, [found[0]])
         return found
 
@@ -90,7 +94,9 @@ class AsksForProjectCalls:
         if not os.path.isfile(file.path):
             return None
         found = file.project.customs.numbered_gpu(top_of_project(Path(file.path).parent))
-        if found is not None:
+        if found is None:
+            file.absent.add(GPU)  # whoever numbers one writes so
+        else:
             path, line = found
             file.project.rest_on(file, path, lambda: line, texts_asked.numbered_gpu, "")
         return found
@@ -125,8 +131,11 @@ class AsksForProjectCalls:
         return self._is_so_in(found, question, word)
 
     def _is_so_in(self, path: str | None, question: Callable[..., object], *words: str) -> bool:
-        """Whether there is such a file, on which what is found here rests then."""
+        """Whether there is such a file. What is found here rests on it then; if there is none, on
+        the absence of the words."""
         file = cast("ProjectFile", self)
+        if path is None:
+            file.absent.update(words)
         if path is None or path == file.path:
             return path is not None
         if path.endswith(".py"):
@@ -232,7 +241,7 @@ class AsksForProjectCalls:
     def _is_named_elsewhere(self, folder: Path, name: str) -> bool:
         file = cast("ProjectFile", self)
         found = file.project.uses.named_in(folder, name, file.path)
-        return self._is_so_in(found, texts_asked.has_name, name) if found else found == ""
+        return found == "" or self._is_so_in(found, texts_asked.has_name, name)
 
     def calls_in_project(self, call: ast.Call) -> Sequence[ProjectCall]:
         file = cast("ProjectFile", self)
