@@ -59,7 +59,7 @@ def _of_several_processes(module: Module, around: Around) -> Why | None:
     node = runs_once_a_gpu(module, around) or next(_ranks_asked(module, around), None)
     if node is None:
         return None
-    says = f"each of several processes, as line {node.lineno} shows, takes memory of that GPU"
+    says = f"line {node.lineno} shows that several processes do this, and all use memory of one GPU"
     return Why(node, says, "one of several processes")
 
 
@@ -81,7 +81,7 @@ def _of_the_cpu(module: Module, around: Around) -> Why | None:
     node = next(found, None)
     if node is None:
         return None
-    says = f"without a GPU, where line {node.lineno} lets this code run, it fails"
+    says = f"this fails without a GPU, although line {node.lineno} lets the code run there"
     return Why(node, says, f"`{module.text(node)}`: this may run without a GPU")
 
 

@@ -1,10 +1,10 @@
 import torch
 
 
-def restore(model, path):
+def restore(model, path, device):
     weights = torch.load(path)
     model.load_state_dict(weights)
-    return model
+    return model.to(device)
 
 
 def on_gpu(tensor):
