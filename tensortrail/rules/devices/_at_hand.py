@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from tensortrail.rules.defaults import with_defaults
+from tensortrail.rules.shared.moves import named_device
 from tensortrail.rules.shared.tensor_origin import is_dtype
 from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Kind
@@ -78,12 +79,6 @@ def is_cuda_literal(module: Module, node: ast.expr) -> bool:
         return False
     said = module.value_of(node).constant
     return isinstance(said, str) and said.partition(":")[0] == "cuda"
-
-
-def named_device(module: Module, node: ast.expr) -> ast.expr:
-    """`"cuda"` of `torch.device("cuda")`."""
-    made = isinstance(node, ast.Call) and module.qualified(node.func) == "torch.device"
-    return node.args[0] if made and isinstance(node, ast.Call) and node.args else node
 
 
 def _is_global(module: Module, node: ast.expr) -> bool:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._accepted import parameters
-from tensortrail.rules.devices._at_hand import named_device
 from tensortrail.rules.devices._dropped import moves_bytes
 from tensortrail.rules.devices._leaves import is_there
+from tensortrail.rules.shared.moves import named_device
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.shared.sentences import one_line
 

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from tensortrail.rules.offload._companions import MOVES, is_used_as_tensor, methods_of
 from tensortrail.rules.shared.functions import parameter_names
-from tensortrail.rules.shared.objects import called, is_self
+from tensortrail.rules.shared.moves import is_cpu, moves_to_cpu
+from tensortrail.rules.shared.objects import called, is_self, keyword
 from tensortrail.rules.shared.sentences import first_of
 from tensortrail.rules.view import FunctionNode, Module
 
@@ -67,7 +68,7 @@ def _meant_for_cpu(module: Module, cls: ast.ClassDef) -> set[str]:
         if isinstance(target, ast.Attribute)
         and is_self(target.value)
         and isinstance(statement.value, ast.Call)
-        and _names_the_cpu(statement.value)
+        and _names_the_cpu(module, statement.value)
     }
 
 
@@ -92,13 +93,9 @@ def _goes_to_one_of(value: ast.expr, names: set[str]) -> bool:
     return any(isinstance(each, ast.Name) and each.id in names for each in said)
 
 
-def _names_the_cpu(call: ast.Call) -> bool:
-    if isinstance(call.func, ast.Attribute) and call.func.attr == "cpu":
-        return True
-    said = [each.value for each in call.keywords if each.arg == "device"]
-    if isinstance(call.func, ast.Attribute) and call.func.attr == "to":
-        said += call.args
-    return any(isinstance(each, ast.Constant) and each.value == "cpu" for each in said)
+def _names_the_cpu(module: Module, call: ast.Call) -> bool:
+    told = keyword(call, "device")
+    return moves_to_cpu(module, call) or (told is not None and is_cpu(module, told))
 
 
 def _touched(module: Module, cls: ast.ClassDef, method: FunctionNode) -> set[str]:

@@ -1,0 +1,45 @@
+"""Methods that move a tensor or a module, and whether one moves it to the CPU."""
+
+from __future__ import annotations
+
+import ast
+from typing import Protocol
+
+from tensortrail.rules.words import Value
+
+
+class Readable(Protocol):
+    """A file that says what names stand for."""
+
+    def qualified(self, node: ast.AST) -> str: ...
+    def value_of(self, node: ast.expr) -> Value: ...
+
+
+def moves_to_cpu(file: Readable, call: ast.Call) -> bool:
+    """`x.cpu()`, and `x.to(...)` with the CPU as its device, however that is spelled."""
+    if not isinstance(call.func, ast.Attribute):
+        return False
+    if call.func.attr == "cpu":
+        return not call.args
+    told = told_of(call) if call.func.attr == "to" else None
+    return told is not None and is_cpu(file, told)
+
+
+def told_of(call: ast.Call) -> ast.expr | None:
+    """`d` of `x.to(d)`, `x.to(torch.half, device=d)`; it may be a dtype."""
+    named = (each.value for each in call.keywords if each.arg == "device")
+    return next(named, call.args[0] if call.args else None)
+
+
+def is_cpu(file: Readable, device: ast.expr) -> bool:
+    """`"cpu"`, `torch.device("cpu")`, or a name that stands for one of them."""
+    said = file.value_of(named_device(file, device)).constant
+    return isinstance(said, str) and said.partition(":")[0] == "cpu"
+
+
+def named_device(file: Readable, node: ast.expr) -> ast.expr:
+    """`"cuda"` of `torch.device("cuda")`."""
+    if not isinstance(node, ast.Call) or file.qualified(node.func) != "torch.device":
+        return node
+    named = (each.value for each in node.keywords if each.arg == "type")
+    return node.args[0] if node.args else next(named, node)

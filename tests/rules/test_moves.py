@@ -1,0 +1,90 @@
+"""One function says whether a call moves to the CPU, and the rules that ask see every spelling."""
+
+from __future__ import annotations
+
+import pytest
+
+from tensortrail.rules.shared.moves import moves_to_cpu
+from tests.analyzer.snippets import module_of
+from tests.rules.devices.test_on_the_cpu import findings
+
+HEAD = "import torch\nfrom torch import device as Device\n\nHOST = torch.device('cpu')\n\n\n"
+TO_CPU = (
+    "x.cpu()",
+    "x.cpu(memory_format=torch.preserve_format)",
+    "x.to('cpu')",
+    "x.to('cpu:0')",
+    "x.to('cpu', torch.half)",
+    "x.to(device='cpu')",
+    "x.to(torch.half, device='cpu')",
+    "x.to(torch.device('cpu'))",
+    "x.to(torch.device(type='cpu'))",
+    "x.to(Device('cpu', 0))",
+    "x.to(HOST)",
+    "x.to(host)",
+)
+ELSEWHERE = (
+    "x.cuda()",
+    "x.to('cuda')",
+    "x.to(device='cuda')",
+    "x.to(torch.half)",
+    "x.to(where)",
+    "x.to(either)",
+    "x.to(torch.device('cuda', 1))",
+    "x.to(y, 'cpu')",
+    "x.type_as('cpu')",
+    "x.send('cpu')",
+    "models.cpu(x)",
+    "to('cpu')",
+)
+
+
+@pytest.mark.parametrize("call", [*TO_CPU, *ELSEWHERE])
+def test_a_move_to_the_cpu(call: str) -> None:
+    module = module_of(
+        f"{HEAD}def f(x, y, flag, where='cpu'):\n    host = 'cpu'\n"
+        f"    either = 'cpu' if flag else 'cuda'\n    return {call}\n"
+    )
+    name = call.partition("(")[0].rpartition(".")[2]
+    (asked,) = module.calls(name)
+    assert moves_to_cpu(module, asked) is (call in TO_CPU)
+
+
+BROUGHT_BACK = """\
+import torch
+
+def sorted_rows(x):
+    return {away}.sort(dim=1).values.cuda()
+"""
+UNDER_A_FLAG = """\
+import torch
+
+def generate(args, encoder, model, prompt, noise):
+    embedding = encoder(prompt)
+    if args.offload:
+        encoder.{move}
+    latents = model(noise, embedding)
+    model.{move}
+    return latents
+"""
+SPELLINGS = ("cpu()", "to('cpu')", "to(device='cpu')", "to(torch.device('cpu'))")
+
+
+@pytest.mark.parametrize("move", [*SPELLINGS, "to('cuda')"])
+def test_rules_see_every_spelling(move: str) -> None:
+    expected = int(move != "to('cuda')")
+    assert len(findings("DEV517", BROUGHT_BACK.format(away=f"x.{move}"))) == expected
+    assert len(findings("OFF114", UNDER_A_FLAG.format(move=move))) == expected
+
+
+def test_a_place_that_is_set_under_the_flag_alone() -> None:
+    source = """\
+def cached(args, vae, data):
+    if args.offload:
+        vae.eval()
+        place = "cpu"
+    vae.to(place)
+    return data.encode(vae)
+"""
+    (found,) = findings("OFF114", source)
+    assert "moved to `place`" in found.message
