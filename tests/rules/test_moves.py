@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tensortrail.rules import all_rules
 from tensortrail.rules.shared.moves import moves_to_cpu
+from tensortrail.testing.examples import run
 from tests.analyzer.snippets import module_of
 from tests.rules.devices.test_on_the_cpu import findings
 
@@ -88,3 +90,30 @@ def cached(args, vae, data):
 """
     (found,) = findings("OFF114", source)
     assert "moved to `place`" in found.message
+
+
+OTHERS = ("xpu", "npu", "hpu")
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_no_rule_flags_on_another_accelerator_what_is_good_on_cuda(name: str) -> None:
+    for rule in all_rules().values():
+        for good in rule.good:
+            if ".cuda(" in good.source and "torch.cuda" not in good.source:
+                source = good.source.replace(".cuda(", f".{name}(")
+                assert not run(rule, source, good.files, good.path), source
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize(
+    "code", ["DEV540", "DEV542", "DEV543", "DEV545", "DEV599", "DEV616", "STO215"]
+)
+def test_moves_to_other_accelerators_are_moves(code: str, name: str) -> None:
+    rule, asked = all_rules()[code], 0
+    for bad in rule.bad:
+        if ".cuda(" in bad.source:
+            source = bad.source.replace(".cuda(", f".{name}(")
+            found = {each.site.line for each in run(rule, source, bad.files, bad.path)}
+            assert found == set(bad.lines), source
+            asked += 1
+    assert asked

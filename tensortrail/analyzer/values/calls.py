@@ -11,6 +11,7 @@ from tensortrail.analyzer.values.command_line import NAMESPACE_VALUE
 from tensortrail.analyzer.values.elements import element_of, element_of_method
 from tensortrail.analyzer.values.evaluating import Evaluating
 from tensortrail.analyzer.values.state import State
+from tensortrail.rules.shared.moves import MODULE_MOVES, MOVES
 from tensortrail.rules.words import (
     NOWHERE,
     UNKNOWN_VALUE,
@@ -200,9 +201,9 @@ def _of_method(
         if isinstance(func.value, ast.Name) and func.value.id[:1].isupper():
             return None  # of a class
         return None if base.may_be(Kind.UNKNOWN, Kind.MODULE) or base.cls else _plain(name, base)
-    if name in ("to", "cpu", "cuda", "to_empty"):
+    if name in MODULE_MOVES:
         place = _move_target(evaluator, call, name)
-        if name in ("cpu", "cuda") or place:
+        if place:
             return replace(UNKNOWN_VALUE, placement=place, shares=(base.path,) if base.path else ())
     if name in known.ONLY_TENSOR_METHODS:
         return Value(frozenset({Kind.TENSOR}), base.placement, sure=False, owner=Owner.HERE)
@@ -219,7 +220,7 @@ def _tensor_method(evaluator: Evaluating, call: ast.Call, name: str, base: Value
         return _OTHER
     if name in ("untyped_storage", "storage"):
         return Value(frozenset({Kind.STORAGE}), base.placement, shares=(base.path,))
-    if name in ("to", "cpu", "cuda", "to_empty"):
+    if name in MODULE_MOVES:
         place = _move_target(evaluator, call, name) or base.placement
         kinds = base.kinds if base.kinds != {Kind.PARAMETER} else frozenset({Kind.TENSOR})
         return Value(kinds, place, base.sure, base.cls, Owner.HERE, shares=(base.path,))
@@ -311,7 +312,7 @@ def _keyword(call: ast.Call, name: str) -> ast.expr | None:
 
 def _move_target(evaluator: Evaluating, call: ast.Call, name: str) -> Placement:
     """Where `.to(...)`, `.cpu()`, `.cuda()` puts its subject; NOWHERE if only dtype changes."""
-    if name in ("cpu", "cuda", "xpu"):
+    if name in MOVES and name != "to":
         return Placement(name, call)
     if name not in ("to", "to_empty"):
         return NOWHERE

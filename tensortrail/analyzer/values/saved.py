@@ -11,7 +11,7 @@ from tensortrail.analyzer.values.copied import copies_to_the_cpu
 from tensortrail.analyzer.values.file_names import end_of_path
 from tensortrail.analyzer.values.saved_keys import keys_of
 from tensortrail.rules.places import What, Where
-from tensortrail.rules.shared.moves import moves_to_cpu
+from tensortrail.rules.shared.moves import MOVES, moves_to_cpu
 from tensortrail.rules.words import Content, Kind, SavedFile
 
 _DEEPEST = 8
@@ -162,7 +162,7 @@ def _was_moved(file: ProjectFile, owner: ast.expr, shown: str) -> bool:
     function = file.tree.function_of(owner)
     moves = [
         call
-        for call in file.calls("cpu", "to", "cuda", inside=function)
+        for call in file.calls(*MOVES, inside=function)
         if isinstance(call.func, ast.Attribute)
         and ast.unparse(call.func.value) == shown
         and call.lineno < owner.lineno

@@ -8,11 +8,12 @@ from typing import TypeVar
 
 from tensortrail.rules.devices._device_aware import sets_up
 from tensortrail.rules.devices._makers import FACTORIES
+from tensortrail.rules.shared.moves import MOVES
 from tensortrail.rules.shared.objects import called
 from tensortrail.rules.unchanging import unchanging
 from tensortrail.rules.view import FunctionNode, Module
 
-_MOVES = frozenset({"to", "cuda", "cpu", "type_as", "pin_memory", "share_memory_"})
+_MOVES = MOVES | {"type_as", "pin_memory", "share_memory_"}
 _ENDS = frozenset({"item", "tolist", "numpy", "size", "dim", "numel", "element_size", "itemsize"})
 _KEEPERS = frozenset({"Parameter", "Buffer", "register_buffer", "register_parameter"})
 _LOADERS = frozenset({"DataLoader", "TensorDataset"})

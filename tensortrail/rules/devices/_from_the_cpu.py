@@ -14,7 +14,6 @@ _CHOSEN = re.compile(
     r"(^|_)(device|dev|cuda|gpu|npu|xpu)s?(_|$)|is_available|local_rank|current_accelerator"
 )
 """Names by which code is told, or asks, where to compute."""
-_MOVES = ("cuda", "to")
 
 
 def is_from_the_cpu(module: Module, call: ast.Call) -> bool:

@@ -20,6 +20,7 @@ from tensortrail.rules.devices._indexing import is_read_out
 from tensortrail.rules.shared import mends
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.moves import MOVES
 from tensortrail.rules.shared.never_given import is_never_given
 from tensortrail.rules.shared.objects import called
 from tensortrail.rules.shared.placeholders import is_placeholder
@@ -30,7 +31,6 @@ _PASSED_ON = re.compile("device|dtype|map_location|offload")
 
 _A_DEVICE = re.compile(r"(?:(?:init|exec|execution|target|main|model|work|own)_)?device")
 """Variables that say where a function works."""
-_MOVES = frozenset({"to", "cuda", "cpu"})
 _CASTS = frozenset({"to", "float", "half", "double", "bfloat16", "int", "long", "bool", "type"})
 _OF_VALUES = frozenset({"tensor", "as_tensor"})
 _OF_NUMBERS = frozenset({"zeros", "ones", "empty", "full", "rand", "randn", "linspace"})
@@ -195,7 +195,7 @@ class Exact(Inputs):
                 wanted = name if asked_for else "device"
                 calls = list(accepting(module, function, wanted))
                 if not asked_for:
-                    calls = [each for each in calls if not is_followed_by(module, each, _MOVES)]
+                    calls = [each for each in calls if not is_followed_by(module, each, MOVES)]
                 elif name == "device":
                     calls = [each for each in calls if not is_explained(module, each)]
                 if name == "device":

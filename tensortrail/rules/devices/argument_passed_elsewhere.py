@@ -17,6 +17,7 @@ from tensortrail.rules.devices._customs import is_explained, is_followed_by
 from tensortrail.rules.shared import mends
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.moves import MOVES
 from tensortrail.rules.unchanging import unchanging
 from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import ProjectCall
@@ -30,7 +31,7 @@ _ENOUGH_OF_ALL = 2
 """Calls that make one where there is no other without it."""
 _ENOUGH_BY_NAME = 2
 """Of them those that pass it as a keyword."""
-_MOVES = frozenset({"to", "cuda", "cpu", "item", "type_as"})
+_MOVES = MOVES | {"item", "type_as"}
 _PROGRAM = """\
 import torch
 

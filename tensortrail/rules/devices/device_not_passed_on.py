@@ -18,6 +18,7 @@ from tensortrail.rules.devices._customs import is_explained, may_be_given_anythi
 from tensortrail.rules.devices._options import unread_options
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.moves import MOVES
 from tensortrail.rules.shared.objects import called, given
 from tensortrail.rules.view import FunctionNode
 
@@ -302,7 +303,7 @@ def _is_explained(module: Module, call: ast.Call) -> bool:
     if is_maker(module, call):
         return is_explained(module, call)
     above = module.parent(call)
-    return isinstance(above, ast.Attribute) and above.attr in ("to", "cuda", "cpu", "item")
+    return isinstance(above, ast.Attribute) and above.attr in MOVES | {"item"}
 
 
 def _modelled_on(module: Module, function: FunctionNode, call: ast.Call) -> str:

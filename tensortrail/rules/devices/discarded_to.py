@@ -26,11 +26,12 @@ from tensortrail.rules.devices._rebound import (
     may_be_tensor_given_back,
     rebound_in_loops,
 )
+from tensortrail.rules.shared.moves import CASTS, MOVES
 from tensortrail.rules.shared.sentences import one_line
 
-_MOVES = ("to", "cpu", "cuda", "detach", "contiguous", "half", "float", "bfloat16", "clone")
+_MOVES = sorted(MOVES | CASTS | {"float", "detach", "contiguous", "clone"})
 _WORDS = tuple(f".{name}(" for name in _MOVES)
-_VERB = rb"\.(?:to|cpu|cuda|detach|contiguous|half|float|bfloat16|clone)\("
+_VERB = rb"\.(?:" + "|".join(_MOVES).encode() + rb")\("
 _ARGUMENTS = rb"[^()\n]*(?:\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)[^()\n]*)*\)"
 _NOT_DROPPED = (
     rb"(?![ \t]*(?:(?:return|yield|raise|assert|del|for|with|import|from)\b|#|>>>|\.\.\. "

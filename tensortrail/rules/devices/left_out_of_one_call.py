@@ -19,11 +19,11 @@ from tensortrail.rules.devices._twins import is_moved_there_later
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import keyword_given
+from tensortrail.rules.shared.moves import MODULE_TO_DEVICE
 from tensortrail.rules.shared.named_for_cpu import is_named_for_the_cpu
 from tensortrail.rules.shared.objects import called
 from tensortrail.rules.view import FunctionNode
 
-_MOVES = frozenset({"to", "to_empty", "cuda"})
 _KEEPS = frozenset({"as_tensor", "asarray"})
 """Factories that leave a tensor where it is."""
 _KEEPERS = frozenset({"Parameter", "Buffer", "register_buffer", "register_parameter"})
@@ -158,7 +158,7 @@ class LeftOutOfOneCall(Rule):
             each
             for each in module.nodes(ast.Call, function)
             if passes_on(each, name)
-            and called(each) not in _MOVES
+            and called(each) not in MODULE_TO_DEVICE
             and module.function_of(each) is function
         ]
         pairs = list(_given_both(module, function)) if name == "dtype" else []

@@ -7,7 +7,7 @@ from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._asked_in_vain import asked_in_vain
 from tensortrail.rules.devices._beforehand import is_beforehand
-from tensortrail.rules.devices._kept_by_class import MOVERS, Kept, Mover, left_behind, movers
+from tensortrail.rules.devices._kept_by_class import BRINGERS, Kept, Mover, left_behind, movers
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, given
 
@@ -158,7 +158,7 @@ class LeftOutOfTo(Rule):
     severity = Severity.WARNING
     warns = False
     explains = ("DEV530",)
-    triggers = tuple(f"def {name}(" for name in sorted(MOVERS))
+    triggers = tuple(f"def {name}(" for name in sorted(BRINGERS))
     bad = (
         Bad(
             _GRID.replace("MORE", ""),
@@ -269,7 +269,7 @@ class LeftOutOfTo(Rule):
                 if left:
                     yield self._reported(module, mover, left)
             for function in cls.body:
-                if isinstance(function, ast.FunctionDef) and function.name in MOVERS:
+                if isinstance(function, ast.FunctionDef) and function.name in BRINGERS:
                     yield from self._in_vain(module, function)
 
     def _in_vain(self, module: Module, function: ast.FunctionDef) -> Iterator[Finding]:

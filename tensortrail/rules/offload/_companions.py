@@ -10,6 +10,7 @@ from tensortrail.findings import Fix, Safety
 from tensortrail.rules.devices._beforehand import need_not_move
 from tensortrail.rules.shared.buffers import registration
 from tensortrail.rules.shared.given_weights import takes_its_weights
+from tensortrail.rules.shared.moves import MOVE_METHODS
 from tensortrail.rules.shared.objects import called, is_self
 from tensortrail.rules.shared.operations import Operation, operations
 from tensortrail.rules.shared.placeholders import stands_for_nothing
@@ -23,7 +24,6 @@ from tensortrail.rules.shared.tensor_origin import (
 from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Kind
 
-MOVES = frozenset({"to", "cuda", "cpu", "xpu", "_apply"})
 _BUILDING = frozenset({"__init__", "__post_init__", "post_init", "reset_parameters"})
 _LIVING = frozenset({"forward", "__call__", "step"})
 _CASTS = frozenset({"float", "contiguous", "requires_grad_"})
@@ -62,7 +62,7 @@ def plain_companions(module: Module, cls: ast.ClassDef) -> Iterator[Companion]:
     if not kept:
         return
     for function in methods_of(cls):
-        if function.name in MOVES or not _reads(module, function, kept):
+        if function.name in MOVE_METHODS or not _reads(module, function, kept):
             continue
         if _builds(module, function, kept):
             continue
@@ -273,7 +273,7 @@ def _follows(module: Module, cls: ast.ClassDef, name: str) -> bool:
         if isinstance(above, ast.Attribute) and above.attr == "to" and _to_device(module, above):
             return True
         function = module.function_of(node)
-        if function is not None and function.name in MOVES:
+        if function is not None and function.name in MOVE_METHODS:
             return True
     return any(
         node.value == name and not _only_asked(module, node)

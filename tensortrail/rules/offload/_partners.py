@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from tensortrail.rules.shared.moves import TO_DEVICE
 from tensortrail.rules.shared.objects import called
 from tensortrail.rules.shared.operations import operations
 from tensortrail.rules.shared.origins import behind
@@ -87,7 +88,7 @@ def _is_move_of(module: Module, value: ast.expr, name: str) -> bool:
         return False
     if value.func.attr == "to" and value.args and _is_dtype(module, value.args[0]):
         return False
-    return value.func.attr in ("to", "cuda") and _root(value.func.value) == name
+    return value.func.attr in TO_DEVICE and _root(value.func.value) == name
 
 
 def _is_dtype(module: Module, said: ast.expr) -> bool:
@@ -150,7 +151,7 @@ def moved_on_one_branch(module: Module, function: FunctionNode) -> Iterator[Alon
             for here, there in ((yes[name], no[name]), (no[name], yes[name])):
                 if not _is_table(there):
                     continue
-                if not isinstance(here, ast.Call) or called(here) not in ("to", "cuda"):
+                if not isinstance(here, ast.Call) or called(here) not in TO_DEVICE:
                     continue  # made there
                 origin = origin_of(module, here)
                 if origin.decides is not Decides.MOVED or not _is_device(origin.node):

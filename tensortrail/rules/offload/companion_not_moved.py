@@ -29,6 +29,7 @@ from tensortrail.rules.shared.failures import weight
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import by_line
+from tensortrail.rules.shared.moves import MOVE_METHODS
 from tensortrail.rules.shared.operands import Operand
 
 
@@ -79,7 +80,7 @@ class CompanionNotMoved(Rule):
         ("self.", "torch", "register_buffer"),
         (".to(", "def "),
         (".cuda(", "def "),
-        *(("self.", f"def {name}(") for name in ("to", "cuda", "cpu", "xpu", "_apply")),
+        *(("self.", f"def {name}(") for name in sorted(MOVE_METHODS)),
     )
 
     bad = (

@@ -9,9 +9,9 @@ from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.offload._unasked import unasked
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.moves import OFFLOADS
 from tensortrail.rules.words import GuardedStatement
 
-_MOVES = ("to", "cpu", "cuda", "offload", "onload", "unload")
 _FLAG = re.compile(r"\w*(?:offload|hook|low_?v?ram|low_?mem|save_?mem|swap)\w*", re.IGNORECASE)
 _ENOUGH = 3
 """Other places that do the same under a condition."""
@@ -138,7 +138,7 @@ class MovedUnlikeElsewhere(Rule):
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):
             return
-        own = [each for name in _MOVES for each in module.calls(name) if _is_move(module, each)]
+        own = [each for each in module.calls(*OFFLOADS) if _is_move(module, each)]
         for call in own:
             if _flags(module, call):
                 continue

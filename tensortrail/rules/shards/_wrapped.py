@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from tensortrail.rules import Module
+from tensortrail.rules.shared.moves import CASTS, MOVES
 from tensortrail.rules.shared.objects import called, given, is_self, receiver, root_of
 from tensortrail.rules.shared.prepared import is_prepared
 from tensortrail.rules.state_files import UNWRAPS, WRITERS
@@ -16,7 +17,7 @@ PREFIXES = {
     "torch.nn.parallel.DistributedDataParallel": "module.",
     "torch.nn.parallel.distributed.DistributedDataParallel": "module.",
 }
-_ITSELF = ("to", "cuda", "cpu", "train", "eval", "half", "float", "bfloat16", "requires_grad_")
+_ITSELF = MOVES | CASTS | {"float", "train", "eval", "requires_grad_"}
 """Methods of a module that give it back."""
 
 

@@ -7,6 +7,27 @@ from typing import Protocol
 
 from tensortrail.rules.words import Value
 
+ACCELERATORS = frozenset({"cuda", "xpu", "npu", "hpu"})
+"""Methods that are called as the device they move to."""
+TO_DEVICE = ACCELERATORS | {"to"}
+"""What puts a tensor or a module on a device that is asked for."""
+MOVES = TO_DEVICE | {"cpu"}
+"""What moves a tensor or a module, to the CPU too."""
+MODULE_TO_DEVICE = TO_DEVICE | {"to_empty"}
+"""What puts a module on a device, its values with it or not."""
+MODULE_MOVES = MOVES | {"to_empty"}
+"""What moves a module, to the CPU too."""
+MAY_PLACE = MODULE_TO_DEVICE | {"_apply", "prepare", "dispatch_model"}
+"""What may have put a module on a device: by a function that it is given, or as launchers do."""
+MOVE_METHODS = MOVES | {"_apply"}
+"""What a module defines that has something of its own to move."""
+MOVERS = MOVE_METHODS | {"to_device", "move_to", "move_to_device"}
+"""The same of any object."""
+OFFLOADS = MOVES | {"offload", "onload", "unload"}
+"""Also as libraries call it to move something away and back."""
+CASTS = frozenset({"half", "bfloat16", "double"})
+"""What gives other memory than most tensors have: `float` is what they are already."""
+
 
 class Readable(Protocol):
     """A file that says what names stand for."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from enum import Enum
 
+from tensortrail.rules.shared.moves import MODULE_MOVES
 from tensortrail.rules.unchanging import unchanging
 from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Kind
@@ -261,9 +262,7 @@ class _Walk:
             return _NOBODY
         if name == "to":
             return self._moved(node, func, depth)
-        if name in ("cuda", "xpu", "npu", "type_as", "to_empty") or _is_typed_like(node):
-            return Origin(Decides.MOVED, node)
-        if name == "cpu":
+        if name in MODULE_MOVES or name == "type_as" or _is_typed_like(node):
             return Origin(Decides.MOVED, node)
         if name in REDUCING:
             return self._reduced(node, [func.value], 0, depth)

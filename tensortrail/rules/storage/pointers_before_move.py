@@ -7,11 +7,12 @@ from typing import NamedTuple
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.moves import CASTS, MODULE_MOVES
 from tensortrail.rules.shared.objects import called, given, receiver
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.storage._pointers import pointed_at
 
-_MOVES = ("to", "cuda", "cpu", "half", "bfloat16", "to_empty")
+_MOVES = MODULE_MOVES | CASTS
 
 
 class PointersBeforeMove(Rule):
