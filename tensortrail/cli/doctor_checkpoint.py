@@ -10,14 +10,8 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from tensortrail import __version__
-from tensortrail.cli.console import counted, fail, say, wants_color, write_output
-from tensortrail.cli.doctor_report import (
-    checks_as_objects,
-    chosen_codes,
-    of_checks,
-    width,
-    write_report,
-)
+from tensortrail.cli.console import counted, fail, say, wants_color, width, write_output
+from tensortrail.cli.doctor_report import checks_as_objects, chosen_codes, of_checks, write_report
 from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
 
 if TYPE_CHECKING:

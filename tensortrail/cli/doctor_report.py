@@ -52,9 +52,3 @@ def write_report(options: Namespace, text: str) -> None:
         return
     write_output(text, options.output, "--output")
     say(f"written to {options.output}")
-
-
-def width() -> int:
-    from shutil import get_terminal_size
-
-    return get_terminal_size((200, 24)).columns

@@ -8,14 +8,8 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from tensortrail import __version__
-from tensortrail.cli.console import counted, fail, wants_color
-from tensortrail.cli.doctor_report import (
-    checks_as_objects,
-    chosen_codes,
-    of_checks,
-    width,
-    write_report,
-)
+from tensortrail.cli.console import counted, fail, wants_color, width
+from tensortrail.cli.doctor_report import checks_as_objects, chosen_codes, of_checks, write_report
 from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
 
 if TYPE_CHECKING:

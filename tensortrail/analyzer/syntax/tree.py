@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 from tensortrail.analyzer.syntax.walk import Numbers, Walked, last_below, walk
+from tensortrail.rules.shared.objects import last_name
 from tensortrail.rules.view import FunctionNode
 
 N = TypeVar("N", bound=ast.AST)
@@ -110,7 +111,7 @@ class Tree:
         """Names of which a condition tells what they are."""
         for call in self.nodes(ast.Call):
             first = call.args[0] if call.args else None
-            if isinstance(first, ast.Name) and _last_part(call.func) in _ASKING:
+            if isinstance(first, ast.Name) and last_name(call.func) in _ASKING:
                 yield first.id
 
     def imports(self) -> list[ast.AST]:
@@ -391,10 +392,6 @@ def suppresses(statement: ast.With | ast.AsyncWith) -> bool:
     """`with suppress(...)`, `with raises(...)`: the body may end anywhere, and the code goes on."""
     called = (each.context_expr for each in statement.items)
     return any(
-        isinstance(each, ast.Call) and _last_part(each.func) in ("suppress", "raises")
+        isinstance(each, ast.Call) and last_name(each.func) in ("suppress", "raises")
         for each in called
     )
-
-
-def _last_part(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from tensortrail.rules.devices._at_hand import device_parameter
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.moves import TO_DEVICE
-from tensortrail.rules.shared.objects import called
+from tensortrail.rules.shared.objects import called, last_name
 from tensortrail.rules.view import FunctionNode, Module
 
 _SIZES = frozenset({"shape", "ndim", "size"})
@@ -80,7 +80,7 @@ def _is_model(call: ast.Call) -> bool:
     func = call.func
     if called(call) in ("generate", "forward") and isinstance(func, ast.Attribute):
         func = func.value
-    name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+    name = last_name(func)
     return bool(_MODELS.search(name))
 
 

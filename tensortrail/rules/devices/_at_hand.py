@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.shared.moves import named_device
+from tensortrail.rules.shared.objects import called
 from tensortrail.rules.shared.tensor_origin import is_dtype
 from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Kind
@@ -68,7 +69,7 @@ def said_device(module: Module, call: ast.Call) -> ast.expr | None:
 
 
 def _of_helper(call: ast.Call) -> ast.expr | None:
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    name = called(call)
     return call.args[1] if name.endswith("to_device") and len(call.args) > 1 else None
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 from tensortrail.rules.devices._device_aware import sets_up
 from tensortrail.rules.devices._makers import FACTORIES
 from tensortrail.rules.shared.moves import MOVES
-from tensortrail.rules.shared.objects import called
+from tensortrail.rules.shared.objects import called, last_name
 from tensortrail.rules.unchanging import unchanging
 from tensortrail.rules.view import FunctionNode, Module
 
@@ -140,7 +140,7 @@ def _is_used_up(module: Module, node: ast.expr, beside_kept: bool = False) -> bo
             return True
         if isinstance(above, ast.Call) and below is not above.func:
             func = above.func
-            name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+            name = last_name(func)
             if name in _KEEPERS:
                 return not (beside_kept or _is_built_on_a_device(module, node))
             if name in _STORES_A_COPY | _LOADERS | {

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tensortrail.rules.devices._shuffled_loaders import gpu_defaults
 from tensortrail.rules.devices._told import may_be_a_gpu, told_device
-from tensortrail.rules.shared.objects import called, keyword, receiver
+from tensortrail.rules.shared.objects import called, is_none, keyword, receiver
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.view import Module
 
@@ -52,13 +52,9 @@ def _made(module: Module, generator: ast.expr) -> list[ast.Call]:
     named = isinstance(generator, (ast.Name, ast.Attribute))
     origins = module.value_of(generator).origins if named else (generator,)
     if isinstance(generator, ast.Attribute):  # None until a method has made it
-        origins = tuple(each for each in origins if not _is_unset(each))
+        origins = tuple(each for each in origins if not is_none(each))
     made = [_maker(module, behind(module, each)) for each in origins]
     return [each for each in made if each is not None] if None not in made else []
-
-
-def _is_unset(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _maker(module: Module, node: ast.expr | None) -> ast.Call | None:

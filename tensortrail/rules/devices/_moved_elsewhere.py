@@ -7,6 +7,7 @@ from collections.abc import Container, Iterator, Sequence
 
 from tensortrail.rules.devices._moved_beside import LeftAlone, moved_to
 from tensortrail.rules.shared.moves import MOVES
+from tensortrail.rules.shared.objects import last_name
 from tensortrail.rules.view import FunctionNode, Module
 
 _LEADS_AWAY = MOVES | {"type_as", "item", "tolist", "numpy", "shape", "size"}
@@ -137,6 +138,6 @@ def _is_used(module: Module, node: ast.expr) -> bool:
         return True
     if isinstance(above, ast.Call):
         func = above.func
-        name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+        name = last_name(func)
         return node is not func and name not in _NO_USES
     return isinstance(above, (ast.BinOp, ast.Assign))

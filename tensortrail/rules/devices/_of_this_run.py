@@ -7,7 +7,7 @@ import ast
 
 from tensortrail.rules.devices._at_hand import is_cuda_literal
 from tensortrail.rules.shared.moves import named_device
-from tensortrail.rules.shared.objects import called, receiver
+from tensortrail.rules.shared.objects import called, names_in, receiver
 from tensortrail.rules.view import FunctionNode, Module
 
 _CURRENT = "torch.cuda.current_device"
@@ -116,7 +116,7 @@ def taker(module: Module, call: ast.Call) -> ast.expr | None:
     if isinstance(above, ast.Assign) and isinstance(above.targets[0], ast.Name):
         names = _made_of(module, above, above.targets[0].id)
         for taker in module.calls("load_state_dict", inside=module.function_of(call)):
-            if not names.isdisjoint(_named(taker)) and taker.lineno >= call.lineno:
+            if not names.isdisjoint(names_in(taker)) and taker.lineno >= call.lineno:
                 return receiver(taker)
     return None
 
@@ -140,18 +140,14 @@ def _made_of(module: Module, loaded: ast.stmt, name: str) -> set[str]:
     """The name, those of loops over it, and those of dicts that are filled in these."""
     found = {name}
     for loop in module.later(loaded, ast.For):
-        if not found.isdisjoint(_named(loop.iter)):
-            found |= _named(loop.target)
+        if not found.isdisjoint(names_in(loop.iter)):
+            found |= names_in(loop.target)
     for assign in module.later(loaded, ast.Assign):
-        if not found.isdisjoint(_named(assign.value)):
+        if not found.isdisjoint(names_in(assign.value)):
             for target in assign.targets:
                 root = target.value if isinstance(target, ast.Subscript) else target
                 found |= {root.id} if isinstance(root, ast.Name) else set()
     return found
-
-
-def _named(node: ast.AST) -> set[str]:
-    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
 
 
 def _is_of(module: Module, move: ast.Call, shown: str) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from tensortrail.rules.devices._dropped import is_provoked
 from tensortrail.rules.shared.imports import imported_packages
 from tensortrail.rules.shared.moves import MOVES
+from tensortrail.rules.shared.objects import is_called
 from tensortrail.rules.view import Module
 
 _QUESTION = re.compile(
@@ -95,14 +96,9 @@ def _condition_by_name(module: Module, node: ast.expr) -> ast.expr | None:
         and isinstance(each.ctx, ast.Load)
         and module.text(each) == name
     ]
-    if any(_is_called(module, each) for each in reads):
+    if any(is_called(module, each) for each in reads):
         return None
     return next((each for each in reads if is_condition(module, each)), None)
-
-
-def _is_called(module: Module, node: ast.expr) -> bool:
-    up = module.parent(node)
-    return isinstance(up, ast.Call) and up.func is node
 
 
 def _asked_beside(module: Module, node: ast.expr) -> bool:

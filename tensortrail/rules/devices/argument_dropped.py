@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._accepted import accepting, accepts, is_maker, is_read, parameters
+from tensortrail.rules.devices._accepted import accepting, accepts, is_maker, is_read
 from tensortrail.rules.devices._answers_kept import answered_as_kept
 from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._customs import (
@@ -18,11 +18,11 @@ from tensortrail.rules.devices._customs import (
 )
 from tensortrail.rules.devices._indexing import is_read_out
 from tensortrail.rules.shared import mends
-from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.functions import functions, parameters
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import MOVES
 from tensortrail.rules.shared.never_given import is_never_given
-from tensortrail.rules.shared.objects import called
+from tensortrail.rules.shared.objects import called, last_name
 from tensortrail.rules.shared.placeholders import is_placeholder
 from tensortrail.rules.view import FunctionNode
 
@@ -279,7 +279,7 @@ def _is_an_index(module: Module, call: ast.Call) -> bool:
 def _is_registered(function: FunctionNode) -> bool:
     """A decorator may call it in place of others, or wants a certain signature."""
     called = (each.func if isinstance(each, ast.Call) else each for each in function.decorator_list)
-    names = {each.attr if isinstance(each, ast.Attribute) else getattr(each, "id", "")
+    names = {last_name(each)
              for each in called}  # fmt: skip
     return bool(names - _PLAIN_DECORATORS)
 

@@ -6,17 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._accepted import (
-    accepting,
-    is_maker,
-    is_weighted_layer,
-    parameters,
-    passes_on,
-)
+from tensortrail.rules.devices._accepted import accepting, is_maker, is_weighted_layer, passes_on
 from tensortrail.rules.devices._customs import is_explained, is_followed_by, named
 from tensortrail.rules.devices._device_aware import is_in_module
 from tensortrail.rules.devices._twins import is_moved_there_later
-from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.functions import functions, parameters
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import keyword_given
 from tensortrail.rules.shared.moves import MODULE_TO_DEVICE

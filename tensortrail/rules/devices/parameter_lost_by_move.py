@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._accepted import parameters
 from tensortrail.rules.devices._dropped import moves_bytes
 from tensortrail.rules.devices._leaves import is_there
+from tensortrail.rules.shared.functions import parameters
 from tensortrail.rules.shared.moves import CASTS, MOVES, named_device
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.shared.sentences import one_line

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._accepted import accepts, parameters, passes_on
+from tensortrail.rules.devices._accepted import accepts, passes_on
 from tensortrail.rules.devices._customs import is_explained, is_followed_by, named
 from tensortrail.rules.devices._twins import (
     are_apart,
@@ -14,7 +14,7 @@ from tensortrail.rules.devices._twins import (
     compared,
     conditions_of_one,
 )
-from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.functions import functions, parameters
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import keyword_given
 from tensortrail.rules.shared.objects import called

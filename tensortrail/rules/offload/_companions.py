@@ -11,7 +11,7 @@ from tensortrail.rules.devices._beforehand import need_not_move
 from tensortrail.rules.shared.buffers import registration
 from tensortrail.rules.shared.given_weights import takes_its_weights
 from tensortrail.rules.shared.moves import MOVE_METHODS
-from tensortrail.rules.shared.objects import called, is_self
+from tensortrail.rules.shared.objects import called, is_none, is_self, last_name
 from tensortrail.rules.shared.operations import Operation, operations
 from tensortrail.rules.shared.placeholders import stands_for_nothing
 from tensortrail.rules.shared.tensor_origin import (
@@ -54,10 +54,10 @@ def plain_companions(module: Module, cls: ast.ClassDef) -> Iterator[Companion]:
         for name, stores in _stores(module, cls).items()
         if name in read
         and name not in facts.registered
-        and not any(_is_plain(each.value) and not _is_none(each.value) for each in stores)
-        and not all(_is_none(each.value) for each in stores)
+        and not any(_is_plain(each.value) and not is_none(each.value) for each in stores)
+        and not all(is_none(each.value) for each in stores)
         and not _follows(module, cls, name)
-        and all(_is_table(module, cls, name, each) or _is_none(each.value) for each in stores)
+        and all(_is_table(module, cls, name, each) or is_none(each.value) for each in stores)
     }
     if not kept:
         return
@@ -70,7 +70,7 @@ def plain_companions(module: Module, cls: ast.ClassDef) -> Iterator[Companion]:
             met = _met(module, operation, kept, facts.registered)
             if met is not None:
                 stores = kept.pop(met[0])
-                first = next(each for each in stores if not _is_none(each.value))
+                first = next(each for each in stores if not is_none(each.value))
                 yield Companion(first, met[0], met[1], operation.node, len(stores) == 1)
 
 
@@ -196,7 +196,7 @@ def _is_plain(value: ast.expr) -> bool:
     if isinstance(value, (ast.Constant, ast.JoinedStr, ast.Compare, ast.BoolOp, ast.Lambda)):
         return True
     func = value.func if isinstance(value, ast.Call) else None
-    name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+    name = last_name(func)
     return name[:1].isupper() and not name.endswith("Tensor")
 
 
@@ -337,10 +337,6 @@ def methods_of(cls: ast.ClassDef) -> Iterator[FunctionNode]:
     for each in cls.body:
         if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield each
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
 
 
 def as_buffer(module: Module, companion: Companion) -> Fix | None:
