@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tensortrail.analyzer.facts import hints, known
+from tensortrail.analyzer.syntax.blocks import suppresses
 from tensortrail.analyzer.syntax.cases import condition_of, is_open
-from tensortrail.analyzer.syntax.tree import suppresses
 from tensortrail.analyzer.values.evaluating import Binding, World
 from tensortrail.analyzer.values.expressions import Evaluator, kind_of_class
 from tensortrail.analyzer.values.narrowing import narrow
