@@ -117,3 +117,20 @@ def test_moves_to_other_accelerators_are_moves(code: str, name: str) -> None:
             assert found == set(bad.lines), source
             asked += 1
     assert asked
+
+
+@pytest.mark.parametrize("move", ["cuda()", "xpu()", "half()", "double()", "item()"])
+def test_what_is_dropped(move: str) -> None:
+    source = f"import torch\n\ndef finish(loss: torch.Tensor):\n    loss.{move}\n    return loss\n"
+    assert len(findings("DEV504", source)) == int(move != "item()")
+
+
+@pytest.mark.parametrize("name", ["cuda", *OTHERS, "eval"])
+def test_layers_that_are_made_after_a_move(name: str) -> None:
+    source = (
+        "from torch import nn\n\n\nclass Net(nn.Module):\n    def __init__(self, n):\n"
+        f"        super().__init__()\n        self.inner = nn.Linear(n, n)\n        self.{name}()\n"
+        "        self.head = nn.Linear(n, 2)\n\n    def forward(self, x):\n"
+        "        return self.head(self.inner(x))\n"
+    )
+    assert len(findings("DEV610", source)) == int(name != "eval")

@@ -14,7 +14,8 @@ from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Kind
 
 _NAMES_A_GPU = re.compile(r"cuda|gpu", re.I)
-_MOVES = frozenset({"to", "to_empty"})
+_ASKS_FIRST = frozenset({"to", "to_empty"})
+"""Methods whose first argument may be any device: that of `cuda` is a GPU."""
 _OF_ANOTHER_USE = ("rand", "noise", "offload", "storage", "cache", "save", "output")
 """How the name of a device begins that is for something else than the work of the function."""
 
@@ -63,7 +64,7 @@ def said_device(module: Module, call: ast.Call) -> ast.expr | None:
         if each.arg == "device":
             return each.value
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    if method in _MOVES and call.args and not is_dtype(module, call.args[0]):
+    if method in _ASKS_FIRST and call.args and not is_dtype(module, call.args[0]):
         return call.args[0]
     return None
 

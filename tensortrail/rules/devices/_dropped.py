@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Severity
 from tensortrail.rules import Kind, Module
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.moves import MOVES
 from tensortrail.rules.shared.objects import called, names_in
 from tensortrail.rules.shared.origins import behind
 
@@ -72,10 +73,8 @@ def moves_bytes(module: Module, call: ast.Call) -> bool:
     """To another device, as far as can be seen; else only the dtype, graph or layout changes."""
     node: ast.expr = call
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        wanted = list(_arguments(node))
-        if node.func.attr in ("cpu", "cuda"):
-            return True
-        if node.func.attr == "to" and not all(_is_dtype(module, each) for each in wanted):
+        casts = called(node) == "to" and all(_is_dtype(module, each) for each in _arguments(node))
+        if called(node) in MOVES and not casts:
             return True
         node = node.func.value
     return False
