@@ -105,7 +105,7 @@ def _is_made_unmoved(module: Module, assign: ast.Assign) -> bool:
         return False
     if "device" in module.text(value) or module.qualified(made.func).startswith("torch."):
         return False
-    return not any(called(each) in ("to", "cuda", "deepcopy") for each in calls_in(module, value))
+    return not any(called(each) in TO_DEVICE | {"deepcopy"} for each in calls_in(module, value))
 
 
 def _is_model(module: Module, scope: ast.AST, name: str) -> bool:

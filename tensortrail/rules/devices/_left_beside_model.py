@@ -10,7 +10,7 @@ from tensortrail.rules.devices._batches import is_to_a_device
 from tensortrail.rules.devices._combined_models import Combined
 from tensortrail.rules.devices._keepers_of_copies import keepers, users_of_copies
 from tensortrail.rules.shared.functions import outermost_function
-from tensortrail.rules.shared.moves import MAY_PLACE, TO_DEVICE
+from tensortrail.rules.shared.moves import GIVES_ITSELF, MAY_PLACE, TO_DEVICE
 from tensortrail.rules.shared.objects import called, given, receiver
 from tensortrail.rules.view import Module
 from tensortrail.rules.words import Kind
@@ -168,7 +168,7 @@ def moves_of(module: Module, calls: Iterator[ast.Call], model: str) -> Iterator[
 def bare(node: ast.expr) -> ast.expr:
     """`Net()` of `Net().eval().to(device)`."""
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        if node.func.attr not in ("to", "cuda", "eval", "train", "requires_grad_"):
+        if node.func.attr not in GIVES_ITSELF:
             break
         node = node.func.value
     return node

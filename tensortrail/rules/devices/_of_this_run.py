@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 
 from tensortrail.rules.devices._at_hand import is_cuda_literal
-from tensortrail.rules.shared.moves import named_device
+from tensortrail.rules.shared.moves import TO_DEVICE, named_device
 from tensortrail.rules.shared.objects import called, names_in, receiver
 from tensortrail.rules.view import FunctionNode, Module
 
@@ -52,7 +52,7 @@ def goes_to_a_written_gpu(module: Module, call: ast.Call) -> bool:
     if function is None or owner is None:
         return False
     shown = module.text(owner)
-    moves = [each for each in module.calls("to", "cuda", inside=function) if receiver(each)]
+    moves = [each for each in module.calls(*TO_DEVICE, inside=function) if receiver(each)]
     return any(
         _is_of(module, each, shown) and _is_to_a_gpu(module, function, each) for each in moves
     )
@@ -62,7 +62,7 @@ def _is_moved_at_once(module: Module, function: FunctionNode, call: ast.Call) ->
     """`torch.load(path)["model"].cuda()`"""
     member = module.parent(with_its_key(module, call))
     move = module.parent(member) if isinstance(member, ast.Attribute) else None
-    moves = isinstance(move, ast.Call) and move.func is member and called(move) in ("to", "cuda")
+    moves = isinstance(move, ast.Call) and move.func is member and called(move) in TO_DEVICE
     return moves and isinstance(move, ast.Call) and _is_to_a_gpu(module, function, move)
 
 

@@ -10,7 +10,7 @@ from tensortrail.findings import Fix, Safety
 from tensortrail.rules.devices._beforehand import need_not_move
 from tensortrail.rules.shared.buffers import registration
 from tensortrail.rules.shared.given_weights import takes_its_weights
-from tensortrail.rules.shared.moves import MOVE_METHODS
+from tensortrail.rules.shared.moves import ACCELERATORS, MOVE_METHODS
 from tensortrail.rules.shared.objects import called, is_none, is_self, last_name
 from tensortrail.rules.shared.operations import Operation, operations
 from tensortrail.rules.shared.placeholders import stands_for_nothing
@@ -268,7 +268,7 @@ def _follows(module: Module, cls: ast.ClassDef, name: str) -> bool:
         if not is_self(node.value):
             continue
         above = module.parent(node)
-        if isinstance(above, ast.Attribute) and above.attr in ("device", "cuda", "is_cuda"):
+        if isinstance(above, ast.Attribute) and above.attr in ACCELERATORS | {"device", "is_cuda"}:
             return True
         if isinstance(above, ast.Attribute) and above.attr == "to" and _to_device(module, above):
             return True
