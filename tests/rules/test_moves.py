@@ -134,3 +134,28 @@ def test_layers_that_are_made_after_a_move(name: str) -> None:
         "        return self.head(self.inner(x))\n"
     )
     assert len(findings("DEV610", source)) == int(name != "eval")
+
+
+@pytest.mark.parametrize("device", ["'cpu'", "torch.device('cpu')", "HOST", "None"])
+def test_a_generator_of_the_cpu_draws_on_the_cpu(device: str) -> None:
+    source = (
+        f"{HEAD}def f(n):\n    generator = torch.Generator()\n"
+        f"    return torch.randn(n, generator=generator, device={device})\n"
+    )
+    assert not findings("DEV512", source)
+    assert findings("DEV512", source.replace(f"device={device}", "device=torch.device('cuda')"))
+
+
+@pytest.mark.parametrize("move", [*SPELLINGS, "to('cuda')", "to('cpu', torch.half)"])
+def test_weights_that_are_kept_on_the_cpu_are_no_copy(move: str) -> None:
+    source = f"""\
+import torch
+
+def train(model, loader, optimizer):
+    best = {{k: v.{move} for k, v in model.state_dict().items()}}
+    for x in loader:
+        model(x).sum().backward()
+        optimizer.step()
+    model.load_state_dict(best)
+"""
+    assert len(findings("SHD411", source)) == int(move in SPELLINGS)
