@@ -6,12 +6,12 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tensortrail.rules.shared.moves import moves_to_cpu, told_of
+from tensortrail.rules.shared.moves import CASTS, moves_to_cpu, told_of
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.view import Module
 
 _EMPTIES = re.compile(r"torch\.(\w+\.)?empty_cache")
-_CASTS = frozenset({"float", "half", "double", "bfloat16", "contiguous", "detach", "clone"})
+_CASTS = CASTS | {"float", "contiguous", "detach", "clone"}
 
 
 def always_moves(module: Module, compare: ast.expr) -> bool:

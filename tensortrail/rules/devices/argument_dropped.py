@@ -20,7 +20,7 @@ from tensortrail.rules.devices._indexing import is_read_out
 from tensortrail.rules.shared import mends
 from tensortrail.rules.shared.functions import functions, parameters
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.moves import MOVES
+from tensortrail.rules.shared.moves import MOVES, TO_DTYPE
 from tensortrail.rules.shared.never_given import is_never_given
 from tensortrail.rules.shared.objects import called, last_name
 from tensortrail.rules.shared.placeholders import is_placeholder
@@ -31,7 +31,6 @@ _PASSED_ON = re.compile("device|dtype|map_location|offload")
 
 _A_DEVICE = re.compile(r"(?:(?:init|exec|execution|target|main|model|work|own)_)?device")
 """Variables that say where a function works."""
-_CASTS = frozenset({"to", "float", "half", "double", "bfloat16", "int", "long", "bool", "type"})
 _OF_VALUES = frozenset({"tensor", "as_tensor"})
 _OF_NUMBERS = frozenset({"zeros", "ones", "empty", "full", "rand", "randn", "linspace"})
 """Factories that make indices and counts as seldom as the function that calls them."""
@@ -335,7 +334,7 @@ def _is_a_value(module: Module, name: str) -> bool:
 def _is_typed(module: Module, call: ast.Call) -> bool:
     """It is given a type, or its result is cast."""
     above = module.parent(call)
-    cast = isinstance(above, ast.Attribute) and above.attr in _CASTS
+    cast = isinstance(above, ast.Attribute) and above.attr in TO_DTYPE
     name = module.qualified(call.func).rpartition(".")[2]
     typed = "dtype" in named(call) or name not in _OF_NUMBERS | _OF_VALUES
     return cast or (is_maker(module, call) and typed)

@@ -27,6 +27,8 @@ OFFLOADS = MOVES | {"offload", "onload", "unload"}
 """Also as libraries call it to move something away and back."""
 CASTS = frozenset({"half", "bfloat16", "double"})
 """What gives other memory than most tensors have: `float` is what they are already."""
+TO_DTYPE = CASTS | {"to", "float", "int", "long", "bool", "type"}
+"""What may give a tensor another dtype."""
 GIVES_ITSELF = MODULE_MOVES | CASTS | {"float", "type", "train", "eval", "requires_grad_"}
 """What a module has done and gives itself: `model = Net().eval().to(device)`."""
 
