@@ -62,3 +62,9 @@ def write_bytes(data: bytes, stream: TextIO) -> None:
 
 def counted(number: int, word: str) -> str:
     return f"{number} {word}" + ("" if number == 1 else "s")
+
+
+def width() -> int:
+    from shutil import get_terminal_size
+
+    return get_terminal_size((200, 24)).columns  # the fallback: nobody's terminal wraps

@@ -9,13 +9,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from tensortrail import __version__
-from tensortrail.cli.console import counted, fail, say, wants_color, write_output
+from tensortrail.cli.console import counted, fail, say, write_output
 from tensortrail.cli.doctor_report import (
     checks_as_objects,
     chosen_codes,
-    of_checks,
-    width,
+    in_format,
+    report_of,
     write_report,
 )
 from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
@@ -130,26 +129,11 @@ def _why(found: Examination) -> Iterator[str]:
 
 
 def _rendered(found: Examination, options: Namespace) -> str:
-    from tensortrail.findings import Report
-    from tensortrail.reporters import render
-    from tensortrail.rules import all_rules
-
-    rules = all_rules()
-    report = Report(
-        findings=found.findings,
-        rules={each.code: rules[each.code].info() for each in found.findings},
-        files_checked=len(found.checkpoint.files)
-        + len(found.checkpoint.indexes)
-        + (len(found.checkpoint.sizes) + 1 if found.checkpoint.distributed else 0),
-        problems=found.problems,
-        root=os.path.abspath("."),
-        version=__version__,
-        notes=(_read(found), *of_checks(found.checks, options.verbose)),
-    )
-    if options.format == "json":
-        return _json(found, report)
-    color = options.output is None and wants_color(options.color, sys.stdout)
-    return render(options.format, report, color=color, width=width())
+    checkpoint = found.checkpoint
+    files = len(checkpoint.files) + len(checkpoint.indexes)
+    files += len(checkpoint.sizes) + 1 if checkpoint.distributed else 0
+    report = report_of(found, files, _read(found), options.verbose)
+    return _json(found, report) if options.format == "json" else in_format(options, report)
 
 
 def _read(found: Examination) -> str:

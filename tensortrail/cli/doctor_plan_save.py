@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tensortrail import __version__
-from tensortrail.cli.console import counted, fail, say, wants_color, write_output, write_text
+from tensortrail.cli.console import counted, fail, wants_color
+from tensortrail.cli.doctor_report import write_report
 from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def run(options: Namespace) -> int:
         return FAILED
     rule = GroupSplitAcrossShards()
     found = tuple(rule.planned(_config(options.path), plan.shards, plan.asked, plan.wrong))
-    _write(options, _rendered(plan, found, options))
+    write_report(options, _rendered(plan, found, options))
     return FOUND if found and not options.exit_zero else CLEAN
 
 
@@ -107,11 +108,3 @@ def _json(plan: SavePlan, report: Report) -> str:
         "disk": plan.disk,
         "findings": [as_object(each) for each in report.findings],
     })  # fmt: skip
-
-
-def _write(options: Namespace, text: str) -> None:
-    if options.output is None:
-        write_text(text, sys.stdout)
-        return
-    write_output(text, options.output, "--output")
-    say(f"written to {options.output}")

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
+from typing import Protocol
 
-from tensortrail.cli.console import counted, say, write_output, write_text
+from tensortrail import __version__
+from tensortrail.cli.console import counted, say, wants_color, width, write_output, write_text
 from tensortrail.config import Config
 from tensortrail.doctor.checks import NOT_SELECTED, Check
+from tensortrail.findings import Finding, Report
+
+
+class Examined(Protocol):
+    @property
+    def findings(self) -> tuple[Finding, ...]: ...
+    @property
+    def checks(self) -> tuple[Check, ...]: ...
+    @property
+    def problems(self) -> tuple[str, ...]: ...
 
 
 def chosen_codes(options: Namespace) -> frozenset[str] | None:
@@ -39,6 +52,29 @@ def of_checks(checks: Sequence[Check], verbose: bool) -> Iterator[str]:
         yield f"did not run ({len(names)}), {reason}: {', '.join(names)}"
 
 
+def report_of(found: Examined, files: int, told: str, verbose: bool) -> Report:
+    """`told` is what there was to judge."""
+    from tensortrail.rules import all_rules
+
+    rules = all_rules()
+    return Report(
+        findings=found.findings,
+        rules={each.code: rules[each.code].info() for each in found.findings},
+        files_checked=files,
+        problems=found.problems,
+        root=os.path.abspath("."),
+        version=__version__,
+        notes=(told, *of_checks(found.checks, verbose)),
+    )
+
+
+def in_format(options: Namespace, report: Report) -> str:
+    from tensortrail.reporters import render
+
+    color = options.output is None and wants_color(options.color, sys.stdout)
+    return render(options.format, report, color=color, width=width())
+
+
 def checks_as_objects(checks: Sequence[Check]) -> list[dict[str, object]]:
     return [
         {"code": each.code, "name": each.name, "ran": not each.left_out, "why": each.left_out}
@@ -52,9 +88,3 @@ def write_report(options: Namespace, text: str) -> None:
         return
     write_output(text, options.output, "--output")
     say(f"written to {options.output}")
-
-
-def width() -> int:
-    from shutil import get_terminal_size
-
-    return get_terminal_size((200, 24)).columns

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from tensortrail import __version__
-from tensortrail.cli.console import counted, fail, wants_color
+from tensortrail.cli.console import counted, fail
 from tensortrail.cli.doctor_report import (
     checks_as_objects,
     chosen_codes,
-    of_checks,
-    width,
+    in_format,
+    report_of,
     write_report,
 )
 from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
@@ -38,24 +35,8 @@ def run(options: Namespace) -> int:
 
 
 def _rendered(found: Examination, options: Namespace) -> str:
-    from tensortrail.findings import Report
-    from tensortrail.reporters import render
-    from tensortrail.rules import all_rules
-
-    rules = all_rules()
-    report = Report(
-        findings=found.findings,
-        rules={each.code: rules[each.code].info() for each in found.findings},
-        files_checked=len(found.files),
-        problems=found.problems,
-        root=os.path.abspath("."),
-        version=__version__,
-        notes=(_read(found), *of_checks(found.checks, options.verbose)),
-    )
-    if options.format == "json":
-        return _json(found, report)
-    color = options.output is None and wants_color(options.color, sys.stdout)
-    return render(options.format, report, color=color, width=width())
+    report = report_of(found, len(found.files), _read(found), options.verbose)
+    return _json(found, report) if options.format == "json" else in_format(options, report)
 
 
 def _read(found: Examination) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from tensortrail.findings import Finding, Report, RuleInfo, Setting, Severity
@@ -16,6 +17,7 @@ SCHEMA = (
 )
 LONGEST_DESCRIPTION = 1024
 """Characters that code scanning takes."""
+_SENTENCE_ENDS = re.compile(r"[.!?](?=\s|$)")
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
 
 
@@ -54,17 +56,25 @@ def _rule(info: RuleInfo) -> dict[str, Any]:
         "id": info.code,
         "name": info.name,
         "shortDescription": {"text": info.summary},
-        "fullDescription": {"text": _described(info)[:LONGEST_DESCRIPTION]},
+        "fullDescription": {"text": whole_sentences(described(info), LONGEST_DESCRIPTION)},
         "help": {"text": info.page, "markdown": info.page},
         "defaultConfiguration": {"level": _LEVELS[info.severity]},
         "properties": {"precision": info.confidence.value},
     }
 
 
-def _described(info: RuleInfo) -> str:
+def described(info: RuleInfo) -> str:
     """What the rule does, as its page says: code scanning refuses a rule without it."""
     _, _, section = info.page.partition("\n## What it does\n")
     return section.partition("\n## ")[0].strip() or info.summary
+
+
+def whole_sentences(text: str, most: int) -> str:
+    """As many as there is room for; of one sentence that is too long, its first words."""
+    if len(text) <= most:
+        return text
+    ends = [each.start() + 1 for each in _SENTENCE_ENDS.finditer(text) if each.start() < most]
+    return text[: ends[-1]] if ends else f"{text[: most - 3].rpartition(' ')[0]}..."
 
 
 def _result(

@@ -48,6 +48,7 @@ CONTENTS = {
     "{'rows': rows.numpy(), 'names': ['a', 'b']}": Content.NO_TENSOR,
     "scheduler.state_dict()": Content.NO_TENSOR,
     "[row.detach().to('cpu') for row in rows]": Content.CPU,
+    "[row.to(device=torch.device('cpu')) for row in rows]": Content.CPU,
     "torch.zeros(3)": Content.CPU,
     "torch.zeros(3, device=device)": Content.COMPUTED,
     "rows": Content.UNKNOWN,

@@ -83,6 +83,33 @@ def test_a_rule_is_described_by_its_page() -> None:
     assert told.endswith("although the setting says not to.")
 
 
+def test_a_long_description_ends_with_a_sentence_and_the_help_is_whole() -> None:
+    infos = [each.info() for each in all_rules().values()]
+    long = [each for each in infos if len(sarif.described(each)) > sarif.LONGEST_DESCRIPTION]
+    assert long
+    for info in long:
+        finding = replace(full_finding(), code=info.code)
+        log = json.loads(sarif.render(replace(report(finding), rules={info.code: info})))
+        (rule,) = log["runs"][0]["tool"]["driver"]["rules"]
+        told = rule["fullDescription"]["text"]
+        assert len(told) <= sarif.LONGEST_DESCRIPTION
+        assert told.endswith(".")
+        assert sarif.described(info).startswith(told)
+        assert rule["help"] == {"text": info.page, "markdown": info.page}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One. Two.", "One. Two."),
+        ("It is `x.y`. The second is long.", "It is `x.y`."),
+        ("One that is far too long to be told", "One that..."),
+    ],
+)
+def test_whole_sentences(text: str, expected: str) -> None:
+    assert sarif.whole_sentences(text, 14) == expected
+
+
 @pytest.mark.complete
 def test_what_code_scanning_asks_for(tmp_path: Path) -> None:
     """By the validator of SARIF's makers: npm install @microsoft/sarif-multitool."""

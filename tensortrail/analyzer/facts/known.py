@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from tensortrail.rules.shared.moves import GIVES_ITSELF
 from tensortrail.rules.words import Kind
 
 DEVICE_NAME = re.compile(
@@ -102,10 +103,7 @@ PLAIN_METHODS = frozenset(
 """Methods of a tensor that give something else."""
 TENSOR_ATTRIBUTES = frozenset("T mT H data grad real imag".split())
 WEIGHT_ATTRIBUTES = frozenset("weight bias weights qweight weight_scale".split())
-SAME_MODULE_METHODS = frozenset(
-    "to cpu cuda xpu half float bfloat16 double eval train requires_grad_ to_empty share_memory "
-    "type".split()
-)
+SAME_MODULE_METHODS = GIVES_ITSELF | {"share_memory"}
 SUBMODULE_METHODS = frozenset(
     "get_submodule get_input_embeddings get_output_embeddings get_encoder get_decoder "
     "get_base_model".split()

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from tensortrail.analyzer.fixing.edits import apply
 from tensortrail.analyzer.reading.source import Source
-from tensortrail.analyzer.syntax.tree import blocks_of
+from tensortrail.analyzer.syntax.blocks import blocks_of
 from tensortrail.findings import Edit
 
 _SHORT = 4000

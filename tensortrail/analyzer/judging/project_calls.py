@@ -31,6 +31,7 @@ from tensortrail.analyzer.facts.uses import folder_of_project, top_above
 from tensortrail.analyzer.judging.coming_to import coming_to
 from tensortrail.analyzer.syntax.guarded_statements import as_key
 from tensortrail.analyzer.values import signatures
+from tensortrail.rules.shared.functions import is_static
 from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import Guard, GuardedStatement, Namesake, ProjectCall
 
@@ -324,7 +325,7 @@ def _of_choice(method: FunctionNode) -> Iterator[tuple[int, str]]:
     name."""
     given = [each.arg for each in (*method.args.posonlyargs, *method.args.args)]
     first = len(given) - len(method.args.defaults)
-    own = 0 if _is_static(method) else 1
+    own = 0 if is_static(method) else 1
     for place, default in enumerate(method.args.defaults, first):
         if is_off(default):
             yield place - own, given[place]
@@ -369,7 +370,3 @@ def _is_of_a_library(file: ProjectFile, func: ast.expr) -> bool:
         "",
         file.name.partition(".")[0],
     )
-
-
-def _is_static(method: FunctionNode) -> bool:
-    return any(ast.unparse(each) == "staticmethod" for each in method.decorator_list)

@@ -18,10 +18,11 @@ from tensortrail.analyzer.places.library import names
 from tensortrail.analyzer.syntax.tree import SCOPES, Tree
 from tensortrail.rules.places import NUMBER, UNKNOWN_HELD, FunctionPlaces, Held, Place, What, Where
 from tensortrail.rules.set_by_name import is_one_of_many
+from tensortrail.rules.shared.moves import MOVE_METHODS, TO_DEVICE
 from tensortrail.rules.view import FunctionNode
 
 SETTING_UP = frozenset({"__init__", "__post_init__", "setup", "build", "post_init"})
-MOVERS = frozenset({"_apply", "to", "cuda", "cpu", "_replicate_for_data_parallel"})
+MOVERS = MOVE_METHODS | {"_replicate_for_data_parallel"}
 _GIVE_THE_MODULE = frozenset("eval train requires_grad_ half float double bfloat16 to cuda".split())
 _IN_THE_MODULE = frozenset({"register_buffer", "register_parameter"})
 _STATES = frozenset({"add_state"})
@@ -131,7 +132,7 @@ def _moved_in_methods(tree: Tree, cls: ast.ClassDef) -> frozenset[str]:
     moves = (
         each.func for each in tree.nodes(ast.Call, cls) if isinstance(each.func, ast.Attribute)
     )
-    owners = [the_module_itself(each.value) for each in moves if each.attr in ("to", "cuda")]
+    owners = [the_module_itself(each.value) for each in moves if each.attr in TO_DEVICE]
     return frozenset().union(*(_on_the_way(each, stands_for) for each in owners))
 
 

@@ -69,7 +69,7 @@ def value_of_call(world_of: Evaluating, node: ast.Call, env: Environment) -> Hel
             return _of_self(world_of, called, func.attr, env)
         if base.what is What.OBJECT:
             return _of_object(world_of, called, func.attr, base, env)
-        if base.what is not What.UNKNOWN or base.places or func.attr in methods.MOVES:
+        if base.what is not What.UNKNOWN or base.places or func.attr in methods.MOVES_OR_CASTS:
             return methods.value_of_method(world_of, called, func.attr, base, env)
         if base.path.startswith("self."):  # an object of the project, which is no module
             result = of_callee(world_of, called, world_of.world.callee(node), base)

@@ -10,8 +10,8 @@ from tensortrail.analyzer.places.world import World
 from tensortrail.analyzer.syntax.tree import SCOPES, Tree
 from tensortrail.analyzer.values.beliefs import Beliefs
 from tensortrail.rules.places import UNKNOWN_HELD, Held, Place, What, Where
+from tensortrail.rules.shared.moves import MODULE_MOVES
 
-_MOVES = frozenset({"to", "cuda", "cpu", "to_empty", "xpu", "npu"})
 _TOLD = (Where.DEVICE, Where.LITERAL)
 
 
@@ -58,7 +58,7 @@ def _names_changed(tree: Tree) -> Iterator[str]:
     for node in tree.nodes(ast.Name):
         if isinstance(node.ctx, ast.Load):
             above = tree.parent(node)
-            if not isinstance(above, ast.Attribute) or above.attr not in _MOVES:
+            if not isinstance(above, ast.Attribute) or above.attr not in MODULE_MOVES:
                 continue
         elif any(isinstance(each, SCOPES) for each in tree.ancestors(node)):
             continue  # a name of the function
@@ -73,4 +73,4 @@ def _is_plain(statement: ast.AST) -> bool:
         return True
     call = statement.value if isinstance(statement, ast.Expr) else None
     moved = call.func if isinstance(call, ast.Call) else None
-    return isinstance(moved, ast.Attribute) and moved.attr in _MOVES
+    return isinstance(moved, ast.Attribute) and moved.attr in MODULE_MOVES

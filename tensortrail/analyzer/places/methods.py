@@ -26,13 +26,13 @@ from tensortrail.rules.places import (
     What,
     Where,
 )
+from tensortrail.rules.shared.moves import ACCELERATORS, MOVES
 
 _DEVICE_NAME = re.compile(r"(cpu|cuda|meta|mps|xpu|npu|hpu|xla)(:\d+)?")
 _MOST_PARTS = 8
 """Members that a list is remembered by; of a longer one, only what any of them is."""
-_ACCELERATORS = frozenset({"cuda", "npu", "xpu", "hpu"})
-"""Methods that are called as the device they move to."""
-MOVES = _ACCELERATORS | {"to", "cpu", "type"}
+MOVES_OR_CASTS = MOVES | {"type"}
+"""`x.type(...)` may name a type of the CPU."""
 _DTYPES = re.compile(r"torch\.(b?float|int|uint|half|long|double|bool|short|complex)\w*")
 
 
@@ -45,7 +45,7 @@ def value_of_method(
         return _of_box(world_of, called, name, base, env)
     if base.what in (What.NUMBER, What.DEVICE, What.NONE):
         return NUMBER
-    if name in MOVES:
+    if name in MOVES_OR_CASTS:
         return moved(world_of, called, name, base, env)
     moved_tensor = is_put_somewhere(base) and name in names("only_tensors", "moved")
     if base.what is What.UNKNOWN and not (moved_tensor or is_of_tensors(name)):
@@ -122,7 +122,7 @@ def moved(world_of: Evaluating, called: Called, name: str, base: Held, env: Envi
     base = replace(base, was=base.places if base.moved is None else base.was)
     if name == "cpu":
         return replace(base, places=frozenset({Place(Where.LITERAL, "cpu", node)}), moved=node)
-    if name in _ACCELERATORS:
+    if name in ACCELERATORS:
         target = node.args[0] if node.args else called.nodes.get("device")
         if target is None or isinstance(target, ast.Constant):
             literal = frozenset({Place(Where.LITERAL, name, node)})
@@ -228,7 +228,7 @@ def _of_module(
         return of_module(world_of, called, base, env)
     if name in ("eval", "train", "requires_grad_", "half", "float"):
         return base
-    if name in ("to", "cpu") or name in _ACCELERATORS:
+    if name in MOVES:
         after = moved(world_of, called, name, base, env)
         _moved_itself(called.node.func, after, env)
         return after

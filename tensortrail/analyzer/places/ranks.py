@@ -6,6 +6,7 @@ import ast
 
 from tensortrail.analyzer.places.library import names
 from tensortrail.rules.places import MAYBE_SCALAR, Held, What
+from tensortrail.rules.shared.objects import keyword
 
 _WIDEN = frozenset(
     "unsqueeze repeat flatten nonzero repeat_interleave expand_as view_as diag_embed".split()
@@ -18,9 +19,9 @@ def rank_of_fresh(dotted: str, call: ast.Call, first: Held | None) -> int | None
         return 2 if dotted.endswith("_indices") else 1
     if dotted in names("fresh", "of_data"):
         return _of_data(call.args[0] if call.args else None, first)
-    shape = call.args[0] if call.args else _keyword(call, "size")
+    shape = call.args[0] if call.args else keyword(call, "size")
     if dotted in ("torch.randint", "torch.normal"):
-        shape = _keyword(call, "size") or (call.args[-1] if call.args else None)
+        shape = keyword(call, "size") or (call.args[-1] if call.args else None)
     if dotted == "torch.eye":
         return 2
     if dotted.endswith("Tensor") and isinstance(shape, (ast.Tuple, ast.List)):
@@ -40,7 +41,7 @@ def rank_of_pattern(dotted: str, call: ast.Call) -> int | None:
     if dotted not in ("einops.reduce", "einops.einsum"):
         return None
     at = 1 if dotted == "einops.reduce" else len(call.args) - 1
-    pattern = call.args[at] if 0 < at < len(call.args) else _keyword(call, "pattern")
+    pattern = call.args[at] if 0 < at < len(call.args) else keyword(call, "pattern")
     if not isinstance(pattern, ast.Constant) or not isinstance(pattern.value, str):
         return MAYBE_SCALAR
     return None if pattern.value.partition("->")[2].strip(" ()") else 0
@@ -99,7 +100,3 @@ def _drops(node: ast.expr, by: Held) -> bool:
     if isinstance(node, ast.Slice) or by.what is What.TENSOR:
         return False
     return not (isinstance(node, ast.Constant) and node.value in (None, Ellipsis))
-
-
-def _keyword(call: ast.Call, name: str) -> ast.expr | None:
-    return next((each.value for each in call.keywords if each.arg == name), None)

@@ -12,7 +12,7 @@ from tensortrail.analyzer.places.environment import Environment
 from tensortrail.analyzer.places.expressions import Expressions
 from tensortrail.analyzer.places.first_needed import keep_what_was_made
 from tensortrail.analyzer.places.joins import join, join_environments, without_locals
-from tensortrail.analyzer.places.methods import MOVES
+from tensortrail.analyzer.places.methods import MOVES_OR_CASTS
 from tensortrail.analyzer.places.operations import is_put_somewhere, written
 from tensortrail.analyzer.places.parameters import parameters_of, used_as_tensors, with_a_shape
 from tensortrail.analyzer.places.world import World
@@ -144,7 +144,7 @@ class Inference(Expressions):
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
             return
         owner, after = call.func.value, self.seen.get(call, UNKNOWN_HELD)
-        is_moved = call.func.attr in MOVES and is_put_somewhere(after)
+        is_moved = call.func.attr in MOVES_OR_CASTS and is_put_somewhere(after)
         if (
             is_moved
             and isinstance(owner, (ast.Name, ast.Attribute))

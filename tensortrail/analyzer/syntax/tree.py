@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from functools import cache, cached_property
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
+from tensortrail.analyzer.syntax.blocks import block_fields, blocks_of, leaves
 from tensortrail.analyzer.syntax.walk import Numbers, Walked, last_below, walk
+from tensortrail.rules.shared.objects import last_name
 from tensortrail.rules.view import FunctionNode
 
 N = TypeVar("N", bound=ast.AST)
@@ -22,7 +24,6 @@ _BINDING: tuple[type[ast.AST], ...] = (
 )  # fmt: skip
 """What binds a name that is no node."""
 _ASKING = frozenset({"isinstance", "hasattr", "is_tensor", "type"})
-_BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")
 
 
 class Tree:
@@ -110,7 +111,7 @@ class Tree:
         """Names of which a condition tells what they are."""
         for call in self.nodes(ast.Call):
             first = call.args[0] if call.args else None
-            if isinstance(first, ast.Name) and _last_part(call.func) in _ASKING:
+            if isinstance(first, ast.Name) and last_name(call.func) in _ASKING:
                 yield first.id
 
     def imports(self) -> list[ast.AST]:
@@ -324,19 +325,6 @@ class Tree:
             child = up
 
 
-@cache
-def _block_fields(kind: type[ast.AST]) -> tuple[str, ...]:
-    return tuple(name for name in _BLOCKS if name in kind._fields)
-
-
-def blocks_of(node: ast.AST) -> Iterator[list[Any]]:
-    """The lists of statements (handlers, cases) that a node holds."""
-    for name in _block_fields(type(node)):  # type: ignore[arg-type]
-        block = getattr(node, name, None)
-        if isinstance(block, list):
-            yield block
-
-
 class Outline(NamedTuple):
     """What one look at the statements of a file tells, without one into expressions."""
 
@@ -354,7 +342,7 @@ def _outline(root: ast.AST) -> Outline:
         node, prefix = todo.pop()
         if isinstance(node, _IMPORTS):
             found.imports.append(node)
-        fields = _block_fields(type(node))  # type: ignore[arg-type]
+        fields = block_fields(type(node))  # type: ignore[arg-type]
         if not fields:
             continue
         found.holders.append(node)
@@ -364,37 +352,3 @@ def _outline(root: ast.AST) -> Outline:
         for name in reversed(fields):
             todo += [(each, prefix) for each in reversed(getattr(node, name, None) or ())]
     return found
-
-
-def leaves(statement: ast.stmt, known: Container[ast.AST]) -> bool:
-    """Control never passes from this statement to the next one of its block.
-
-    `known` holds those of the statements inside of it that do so."""
-
-    def ends(block: Sequence[ast.stmt]) -> bool:
-        return any(each in known for each in block)
-
-    if isinstance(statement, (ast.Return, ast.Raise, ast.Continue, ast.Break)):
-        return True
-    if isinstance(statement, ast.If):
-        return ends(statement.body) and ends(statement.orelse)
-    if isinstance(statement, (ast.With, ast.AsyncWith)):
-        return ends(statement.body) and not suppresses(statement)
-    if isinstance(statement, ast.Try):
-        tried = ends(statement.body) or ends(statement.orelse)
-        handled = all(ends(handler.body) for handler in statement.handlers)
-        return ends(statement.finalbody) or (tried and handled)
-    return False
-
-
-def suppresses(statement: ast.With | ast.AsyncWith) -> bool:
-    """`with suppress(...)`, `with raises(...)`: the body may end anywhere, and the code goes on."""
-    called = (each.context_expr for each in statement.items)
-    return any(
-        isinstance(each, ast.Call) and _last_part(each.func) in ("suppress", "raises")
-        for each in called
-    )
-
-
-def _last_part(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")

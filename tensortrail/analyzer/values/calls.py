@@ -11,6 +11,8 @@ from tensortrail.analyzer.values.command_line import NAMESPACE_VALUE
 from tensortrail.analyzer.values.elements import element_of, element_of_method
 from tensortrail.analyzer.values.evaluating import Evaluating
 from tensortrail.analyzer.values.state import State
+from tensortrail.rules.shared.moves import MODULE_MOVES, MOVES
+from tensortrail.rules.shared.objects import keyword
 from tensortrail.rules.words import (
     NOWHERE,
     UNKNOWN_VALUE,
@@ -27,8 +29,8 @@ _OTHER = containers.OTHER
 def value_of_call(evaluator: Evaluating, call: ast.Call, state: State) -> Value:
     for argument in call.args:
         evaluator.value(argument, state)
-    for keyword in call.keywords:
-        evaluator.value(keyword.value, state)
+    for each in call.keywords:
+        evaluator.value(each.value, state)
     receiver = UNKNOWN_VALUE
     if isinstance(call.func, ast.Attribute):
         receiver = evaluator.value(call.func.value, state)
@@ -61,14 +63,14 @@ def _of_named(evaluator: Evaluating, call: ast.Call, dotted: str, state: State) 
     first = evaluator.seen.get(call.args[0], UNKNOWN_VALUE) if call.args else UNKNOWN_VALUE
     if dotted in known.CALL_KINDS:
         kind = known.CALL_KINDS[dotted]
-        place = placement_of_argument(evaluator, _keyword(call, "device"))
+        place = placement_of_argument(evaluator, keyword(call, "device"))
         shares = (first.path,) if kind in (Kind.PARAMETER, Kind.TENSOR) and first.path else ()
         if kind is Kind.PARAMETER:
             place = first.placement
         constant = first.constant if kind is Kind.DEVICE else Value().constant
         return Value(frozenset({kind}), place, owner=Owner.HERE, shares=shares, constant=constant)
     if dotted in known.TENSOR_FUNCTIONS:
-        device = _keyword(call, "device")
+        device = keyword(call, "device")
         place = placement_of_argument(evaluator, device)
         if device is None and dotted in known.TORCH_FACTORIES:
             place = NOWHERE if dotted == "torch.as_tensor" else Placement("cpu", call)
@@ -200,9 +202,9 @@ def _of_method(
         if isinstance(func.value, ast.Name) and func.value.id[:1].isupper():
             return None  # of a class
         return None if base.may_be(Kind.UNKNOWN, Kind.MODULE) or base.cls else _plain(name, base)
-    if name in ("to", "cpu", "cuda", "to_empty"):
+    if name in MODULE_MOVES:
         place = _move_target(evaluator, call, name)
-        if name in ("cpu", "cuda") or place:
+        if place:
             return replace(UNKNOWN_VALUE, placement=place, shares=(base.path,) if base.path else ())
     if name in known.ONLY_TENSOR_METHODS:
         return Value(frozenset({Kind.TENSOR}), base.placement, sure=False, owner=Owner.HERE)
@@ -219,12 +221,12 @@ def _tensor_method(evaluator: Evaluating, call: ast.Call, name: str, base: Value
         return _OTHER
     if name in ("untyped_storage", "storage"):
         return Value(frozenset({Kind.STORAGE}), base.placement, shares=(base.path,))
-    if name in ("to", "cpu", "cuda", "to_empty"):
+    if name in MODULE_MOVES:
         place = _move_target(evaluator, call, name) or base.placement
         kinds = base.kinds if base.kinds != {Kind.PARAMETER} else frozenset({Kind.TENSOR})
         return Value(kinds, place, base.sure, base.cls, Owner.HERE, shares=(base.path,))
     if name in known.TENSOR_METHODS:
-        device = _keyword(call, "device")
+        device = keyword(call, "device")
         place = placement_of_argument(evaluator, device) if device else base.placement
         wrapper = base.may_be(Kind.WRAPPER_TENSOR) and name in ("detach", "clone")
         kinds = frozenset({Kind.WRAPPER_TENSOR if wrapper else Kind.TENSOR})
@@ -267,7 +269,7 @@ def _of_project(evaluator: Evaluating, call: ast.Call, dotted: str, receiver: Va
     if dotted.rpartition(".")[2][:1].isupper():
         kind = evaluator.world.kind_of_class_named(dotted)
         kinds = frozenset({kind} if kind else ())
-        place = placement_of_argument(evaluator, _keyword(call, "device"))
+        place = placement_of_argument(evaluator, keyword(call, "device"))
         held = _submodules(evaluator, call, dotted)
         return Value(kinds, place, cls=dotted, owner=Owner.HERE, contents=held)
     if said.cls:
@@ -296,26 +298,22 @@ def _move_arguments(evaluator: Evaluating, call: ast.Call, state: State) -> None
 
 
 def argument_named(call: ast.Call, params: tuple[str, ...], name: str) -> ast.expr | None:
-    for keyword in call.keywords:
-        if keyword.arg == name:
-            return keyword.value
+    for each in call.keywords:
+        if each.arg == name:
+            return each.value
     index = params.index(name) if name in params else len(call.args)
     if any(isinstance(argument, ast.Starred) for argument in call.args[: index + 1]):
         return None
     return call.args[index] if index < len(call.args) else None
 
 
-def _keyword(call: ast.Call, name: str) -> ast.expr | None:
-    return next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
-
-
 def _move_target(evaluator: Evaluating, call: ast.Call, name: str) -> Placement:
     """Where `.to(...)`, `.cpu()`, `.cuda()` puts its subject; NOWHERE if only dtype changes."""
-    if name in ("cpu", "cuda", "xpu"):
+    if name in MOVES and name != "to":
         return Placement(name, call)
     if name not in ("to", "to_empty"):
         return NOWHERE
-    target = _keyword(call, "device") or (call.args[0] if call.args else None)
+    target = keyword(call, "device") or (call.args[0] if call.args else None)
     place = placement_of_argument(evaluator, target)
     return replace(place, by=call) if place else NOWHERE
 

@@ -5,17 +5,7 @@ from __future__ import annotations
 import ast
 
 from tensortrail.analyzer.facts.project_file import ProjectFile
-
-_ELSEWHERE = frozenset({"cuda", "to"})
-
-
-def goes_to_the_cpu(call: ast.Call) -> bool:
-    match call:
-        case ast.Call(func=ast.Attribute(attr="cpu")):
-            return True
-        case ast.Call(func=ast.Attribute(attr="to"), args=[ast.Constant(value="cpu"), *_]):
-            return True
-    return False
+from tensortrail.rules.shared.moves import MOVES, moves_to_cpu
 
 
 def copies_to_the_cpu(file: ProjectFile, call: ast.Call) -> bool:
@@ -26,9 +16,9 @@ def copies_to_the_cpu(file: ProjectFile, call: ast.Call) -> bool:
     if len(found) != 1 or not call.args or not found[0].args.args:
         return False
     function, first = found[0], found[0].args.args[0].arg
-    moves = list(file.calls("cpu", *_ELSEWHERE, inside=function))
+    moves = list(file.calls(*MOVES, inside=function))
     of_argument = any(_root(each.func) == first for each in moves)
-    return of_argument and all(map(goes_to_the_cpu, moves))
+    return of_argument and all(moves_to_cpu(file, each) for each in moves)
 
 
 def _root(node: ast.AST) -> str:

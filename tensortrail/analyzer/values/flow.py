@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tensortrail.analyzer.facts import hints, known
+from tensortrail.analyzer.syntax.blocks import suppresses
 from tensortrail.analyzer.syntax.cases import condition_of, is_open
-from tensortrail.analyzer.syntax.tree import suppresses
 from tensortrail.analyzer.values.evaluating import Binding, World
 from tensortrail.analyzer.values.expressions import Evaluator, kind_of_class
 from tensortrail.analyzer.values.narrowing import narrow
 from tensortrail.analyzer.values.state import State, join, join_values
+from tensortrail.rules.shared.moves import MODULE_MOVES
 from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import UNKNOWN_VALUE, Kind, Owner, Placement, Value
 
@@ -174,7 +175,7 @@ class Flow(Evaluator):
         if (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
-            and node.func.attr in ("to", "cpu", "cuda", "to_empty")
+            and node.func.attr in MODULE_MOVES
         ):
             base = self.seen.get(node.func.value, UNKNOWN_VALUE)
             if not base.kinds and base.path and value.placement:

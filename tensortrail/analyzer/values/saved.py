@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterable, Iterator
 
 from tensortrail.analyzer.facts.project_file import ProjectFile
-from tensortrail.analyzer.values.copied import copies_to_the_cpu, goes_to_the_cpu
+from tensortrail.analyzer.values.copied import copies_to_the_cpu
 from tensortrail.analyzer.values.file_names import end_of_path
 from tensortrail.analyzer.values.saved_keys import keys_of
 from tensortrail.rules.places import What, Where
+from tensortrail.rules.shared.moves import MOVES, moves_to_cpu
 from tensortrail.rules.words import Content, Kind, SavedFile
 
 _RENAMES = ("os.rename", "os.replace", "shutil.move", "shutil.copy", "shutil.copyfile")
@@ -145,7 +146,7 @@ def _of_call(file: ProjectFile, call: ast.Call, depth: int) -> Content | None:
     last = name.rpartition(".")[2]
     if name.startswith("numpy.") or method in _HOLDS_NONE or name in _OF_NUMBERS:
         return Content.NO_TENSOR
-    if goes_to_the_cpu(call) or copies_to_the_cpu(file, call):
+    if moves_to_cpu(file, call) or copies_to_the_cpu(file, call):
         return Content.CPU
     if method == "state_dict" and owner is not None:
         return _of_state(file, owner)
@@ -175,7 +176,7 @@ def _of_state(file: ProjectFile, owner: ast.expr) -> Content:
     if _KEEPS_NUMBERS.search(shown.rpartition("(")[2].lower()):
         return Content.NO_TENSOR
     inner = [each for each in ast.walk(owner) if isinstance(each, ast.Call)]
-    moved = any(map(goes_to_the_cpu, inner)) or _was_moved(file, owner, shown)
+    moved = any(moves_to_cpu(file, each) for each in inner) or _was_moved(file, owner, shown)
     return Content.CPU if moved else Content.COMPUTED
 
 
@@ -184,12 +185,12 @@ def _was_moved(file: ProjectFile, owner: ast.expr, shown: str) -> bool:
     function = file.tree.function_of(owner)
     moves = [
         call
-        for call in file.calls("cpu", "to", "cuda", inside=function)
+        for call in file.calls(*MOVES, inside=function)
         if isinstance(call.func, ast.Attribute)
         and ast.unparse(call.func.value) == shown
         and call.lineno < owner.lineno
     ]
-    return bool(moves) and goes_to_the_cpu(max(moves, key=lambda each: each.lineno))
+    return bool(moves) and moves_to_cpu(file, max(moves, key=lambda each: each.lineno))
 
 
 def _of_name(file: ProjectFile, name: ast.Name, depth: int) -> Content:

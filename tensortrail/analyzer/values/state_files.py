@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.values.functions import params_of
+from tensortrail.rules.shared.objects import called
 from tensortrail.rules.state_files import UNWRAPS, WRITERS
 from tensortrail.rules.view import FunctionNode
 
@@ -51,7 +52,7 @@ def _bound(file: ProjectFile, function: FunctionNode) -> set[str]:
 def _is_written(file: ProjectFile, function: FunctionNode, call: ast.Call) -> bool:
     """At once, or by way of a variable or of a mapping in one."""
     for up in file.tree.ancestors(call):
-        if isinstance(up, ast.Call) and _name(up) in WRITERS:
+        if isinstance(up, ast.Call) and called(up) in WRITERS:
             return True
         if isinstance(up, ast.Assign):
             return bool(_roots(up) & _given_to_writers(file, function))
@@ -69,13 +70,8 @@ def _roots(assign: ast.Assign) -> set[str]:
 
 
 def _given_to_writers(file: ProjectFile, function: FunctionNode) -> set[str]:
-    writers = (each for each in file.tree.nodes(ast.Call, function) if _name(each) in WRITERS)
+    writers = (each for each in file.tree.nodes(ast.Call, function) if called(each) in WRITERS)
     return {getattr(each, "id", "-") for call in writers for each in call.args}
-
-
-def _name(call: ast.Call) -> str:
-    func = call.func
-    return func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
 
 
 def _renames(file: ProjectFile, function: FunctionNode) -> bool:

@@ -14,6 +14,8 @@ from tensortrail.rules.devices._customs import (
     may_be_given_anything,
     named,
 )
+from tensortrail.rules.shared.functions import parameters
+from tensortrail.rules.shared.objects import last_name
 from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Namesake
 
@@ -84,7 +86,7 @@ def accepts(module: Module, call: ast.Call, name: str) -> bool:
 
 def is_maker(module: Module, call: ast.Call) -> bool:
     func = call.func
-    last = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+    last = last_name(func)
     return last in MAKERS and not last.endswith(_UNTYPED) and is_factory_of_torch(module, call)
 
 
@@ -101,11 +103,6 @@ def passes_on(call: ast.Call, name: str) -> bool:
         each.arg == name and isinstance(each.value, ast.Name) and each.value.id == name
         for each in call.keywords
     )
-
-
-def parameters(function: FunctionNode) -> list[ast.arg]:
-    given = function.args
-    return [*given.posonlyargs, *given.args, *given.kwonlyargs]
 
 
 def optional(function: FunctionNode) -> set[str]:

@@ -6,7 +6,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.rules.devices._accepted import is_read, parameters
+from tensortrail.rules.devices._accepted import is_read
+from tensortrail.rules.shared.functions import parameters
 from tensortrail.rules.view import FunctionNode, Module
 
 _PLAIN = frozenset({"object", "torch.nn.Module", "abc.ABC"})

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 from tensortrail.rules.devices._at_hand import device_parameter
 from tensortrail.rules.shared.functions import functions
-from tensortrail.rules.shared.objects import called
+from tensortrail.rules.shared.moves import TO_DEVICE
+from tensortrail.rules.shared.objects import called, last_name
 from tensortrail.rules.view import FunctionNode, Module
 
 _SIZES = frozenset({"shape", "ndim", "size"})
-_MOVES = frozenset({"to", "cuda"})
 _MODELS = re.compile(r"(^|_)(model|encoder\d*|embedder|transformer|llm|lm|vlm|clip|t5)$")
 """How names end that a model has: what it is called with lies beside its parameters."""
 
@@ -63,7 +63,7 @@ def _holds_a_model_call(node: ast.AST) -> bool:
 def _is_moved(module: Module, function: FunctionNode, names: set[str], device: str) -> bool:
     """One of them is moved, or is taken by a call together with the device."""
     for call in module.nodes(ast.Call, function):
-        if isinstance(call.func, ast.Attribute) and call.func.attr in _MOVES:
+        if isinstance(call.func, ast.Attribute) and call.func.attr in TO_DEVICE:
             around = (call, *module.ancestors(call))
             owner = call.func.value
             parts = (each for each in around if isinstance(each, (ast.DictComp, ast.ListComp)))
@@ -80,7 +80,7 @@ def _is_model(call: ast.Call) -> bool:
     func = call.func
     if called(call) in ("generate", "forward") and isinstance(func, ast.Attribute):
         func = func.value
-    name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+    name = last_name(func)
     return bool(_MODELS.search(name))
 
 

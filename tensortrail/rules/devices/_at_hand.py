@@ -7,12 +7,15 @@ import re
 from collections.abc import Iterator
 
 from tensortrail.rules.defaults import with_defaults
+from tensortrail.rules.shared.moves import named_device
+from tensortrail.rules.shared.objects import called
 from tensortrail.rules.shared.tensor_origin import is_dtype
 from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Kind
 
 _NAMES_A_GPU = re.compile(r"cuda|gpu", re.I)
-_MOVES = frozenset({"to", "to_empty"})
+_ASKS_FIRST = frozenset({"to", "to_empty"})
+"""Methods whose first argument may be any device: that of `cuda` is a GPU."""
 _OF_ANOTHER_USE = ("rand", "noise", "offload", "storage", "cache", "save", "output")
 """How the name of a device begins that is for something else than the work of the function."""
 
@@ -61,13 +64,13 @@ def said_device(module: Module, call: ast.Call) -> ast.expr | None:
         if each.arg == "device":
             return each.value
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    if method in _MOVES and call.args and not is_dtype(module, call.args[0]):
+    if method in _ASKS_FIRST and call.args and not is_dtype(module, call.args[0]):
         return call.args[0]
     return None
 
 
 def _of_helper(call: ast.Call) -> ast.expr | None:
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    name = called(call)
     return call.args[1] if name.endswith("to_device") and len(call.args) > 1 else None
 
 
@@ -78,12 +81,6 @@ def is_cuda_literal(module: Module, node: ast.expr) -> bool:
         return False
     said = module.value_of(node).constant
     return isinstance(said, str) and said.partition(":")[0] == "cuda"
-
-
-def named_device(module: Module, node: ast.expr) -> ast.expr:
-    """`"cuda"` of `torch.device("cuda")`."""
-    made = isinstance(node, ast.Call) and module.qualified(node.func) == "torch.device"
-    return node.args[0] if made and isinstance(node, ast.Call) and node.args else node
 
 
 def _is_global(module: Module, node: ast.expr) -> bool:

@@ -11,6 +11,7 @@ from tensortrail.rules.devices._at_hand import said_device
 from tensortrail.rules.devices._device_aware import is_in_module
 from tensortrail.rules.shared.asked_as_modules import asked_as_modules
 from tensortrail.rules.shared.functions import parameter_names
+from tensortrail.rules.shared.moves import ACCELERATORS, TO_DEVICE, is_cpu
 from tensortrail.rules.shared.objects import called, given, receiver
 from tensortrail.rules.shared.tensor_origin import SAME_DEVICE
 from tensortrail.rules.unchanging import unchanging
@@ -48,7 +49,7 @@ def batches(module: Module) -> Iterator[Batch]:
     """Those of which some parts are moved and others are not."""
     for scope, names in _bound_together(module):
         moves: dict[str, ast.Call] = {}
-        for call in module.calls("to", "cuda", inside=scope):
+        for call in module.calls(*TO_DEVICE, inside=scope):
             name = moved_part(module, call) if is_to_a_device(module, call) else ""
             if name in names:
                 moves.setdefault(name, call)
@@ -140,11 +141,12 @@ def names_bound(target: ast.expr) -> Sequence[str]:
 
 
 def is_to_a_device(module: Module, call: ast.Call) -> bool:
-    if called(call) == "cuda":
+    if called(call) in ACCELERATORS:
         return True
     device = said_device(module, call)
-    is_cpu = isinstance(device, ast.Constant) and device.value == "cpu"
-    return device is not None and not is_cpu and module.kind_of(device) is not Kind.TENSOR
+    if device is None or is_cpu(module, device):
+        return False
+    return module.kind_of(device) is not Kind.TENSOR
 
 
 def _is_bound_again(module: Module, scope: ast.AST, name: str) -> bool:
@@ -227,7 +229,7 @@ class OnDevice:
         return isinstance(node, ast.Call) and self._is_given(node)
 
     def _is_given(self, call: ast.Call) -> bool:
-        if called(call) in ("to", "cuda") and is_to_a_device(self._module, call):
+        if called(call) in TO_DEVICE and is_to_a_device(self._module, call):
             return True
         owner = receiver(call)
         if owner is not None and self.holds(owner):

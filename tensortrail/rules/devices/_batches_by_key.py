@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from tensortrail.findings import Fix, Safety
 from tensortrail.rules.devices._batches import is_to_a_device, without_counter
+from tensortrail.rules.shared.moves import TO_DEVICE
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.view import Module
 
@@ -26,7 +27,7 @@ class Member(NamedTuple):
 def members_left(module: Module) -> Iterator[Member]:
     for comprehension in module.nodes(ast.DictComp):
         move = comprehension.value
-        if not (isinstance(move, ast.Call) and called(move) in ("to", "cuda")):
+        if not (isinstance(move, ast.Call) and called(move) in TO_DEVICE):
             continue
         batch = _batch(comprehension)
         scope = _scope(module, comprehension, batch)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import re
 
-from tensortrail.rules.devices._at_hand import named_device
 from tensortrail.rules.devices._pinned_to_cpu import works_on_the_cpu
+from tensortrail.rules.shared.moves import is_cpu
 from tensortrail.rules.view import Module
 
 _OF_DATA = re.compile(
@@ -89,12 +89,7 @@ def _is_for_the_cpu_alone(module: Module, file: ast.AST) -> bool:
         if isinstance(each, ast.Assign) and _DEVICE.search(module.text(each.targets[0]))
     ]
     words = {each.value for each in module.nodes(ast.Constant, file) if _is_gpu(each.value)}
-    return bool(said) and not words and all(_is_the_cpu(module, each) for each in said)
-
-
-def _is_the_cpu(module: Module, said: ast.expr) -> bool:
-    said = named_device(module, said)
-    return isinstance(said, ast.Constant) and said.value == "cpu"
+    return bool(said) and not words and all(is_cpu(module, each) for each in said)
 
 
 def _is_gpu(value: object) -> bool:

@@ -16,6 +16,7 @@ from tensortrail.rules.devices._left_beside_model import (
 )
 from tensortrail.rules.devices._told import told_device
 from tensortrail.rules.shared.asked_as_modules import asked_as_modules
+from tensortrail.rules.shared.moves import TO_DEVICE
 from tensortrail.rules.shared.objects import called, given, receiver
 from tensortrail.rules.view import Module
 from tensortrail.rules.words import Kind
@@ -50,7 +51,7 @@ def called_unmoved(module: Module) -> Iterator[Unmoved]:
 def _beside_moved(module: Module) -> Iterator[tuple[ast.Assign, str, ast.Call, str]]:
     """What the function makes that moves another model: the assignment, and the move."""
     seen: set[ast.AST] = set()
-    for move in module.calls("to", "cuda"):
+    for move in module.calls(*TO_DEVICE):
         function = module.function_of(move) or module.top
         if function in seen or not is_to_a_device(module, move):
             continue
@@ -104,7 +105,7 @@ def _is_made_unmoved(module: Module, assign: ast.Assign) -> bool:
         return False
     if "device" in module.text(value) or module.qualified(made.func).startswith("torch."):
         return False
-    return not any(called(each) in ("to", "cuda", "deepcopy") for each in calls_in(module, value))
+    return not any(called(each) in TO_DEVICE | {"deepcopy"} for each in calls_in(module, value))
 
 
 def _is_model(module: Module, scope: ast.AST, name: str) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from tensortrail.rules.devices._batch_meetings import meetings
 from tensortrail.rules.devices._batches import Batch, OnDevice
 from tensortrail.rules.shared.assignments import pairs_of
+from tensortrail.rules.shared.moves import TO_DEVICE
 from tensortrail.rules.shared.objects import called, receiver, root_of
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.view import Module
@@ -47,8 +48,8 @@ def _appended(module: Module, batch: Batch) -> Iterator[tuple[str, ast.expr]]:
 def _is_left(module: Module, value: ast.expr, name: str) -> bool:
     """`y`, `y.view(-1)`, `y[:n]`: nothing on the way may move it."""
     root = root_of(value)
-    moves = any(called(each) in ("to", "cuda") for each in module.nodes(ast.Call, value))
-    is_moved = isinstance(value, ast.Call) and called(value) in ("to", "cuda")
+    moves = any(called(each) in TO_DEVICE for each in module.nodes(ast.Call, value))
+    is_moved = isinstance(value, ast.Call) and called(value) in TO_DEVICE
     return isinstance(root, ast.Name) and root.id == name and not moves and not is_moved
 
 

@@ -6,7 +6,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tensortrail.rules.devices._accepted import parameters
+from tensortrail.rules.shared.functions import parameters
+from tensortrail.rules.shared.objects import called
 from tensortrail.rules.view import FunctionNode, Module
 
 OF_TORCH = {
@@ -64,7 +65,7 @@ def passed_on(module: Module, function: ast.AST) -> frozenset[tuple[int, str]]:
 
 def passed_by(call: ast.Call) -> ast.expr | None:
     """The tensor that is passed to other processes."""
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    name = called(call)
     of_accelerate = isinstance(call.func, ast.Attribute) and len(call.args) == 1
     position = 0 if of_accelerate else OF_TORCH.get(name, 0)
     for each in call.keywords:

@@ -11,7 +11,7 @@ from tensortrail.rules.devices._lying import certainly, excluded, is_legal
 from tensortrail.rules.devices._makers import outermost
 from tensortrail.rules.places import FunctionPlaces, Held, Meeting, Place, What, Where
 from tensortrail.rules.shared.functions import called_here, parameter_names
-from tensortrail.rules.shared.objects import given
+from tensortrail.rules.shared.objects import given, last_name
 from tensortrail.rules.view import FunctionNode, Module
 
 _DEPTH = 4
@@ -126,7 +126,7 @@ def _goes_along(held: Held) -> bool:
 
 def takes_anything(call: ast.Call) -> bool:
     func = call.func
-    name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+    name = last_name(func)
     return name in _TAKES_ANYTHING
 
 
@@ -207,7 +207,7 @@ def _bound_to_sizes(module: Module, file: ast.AST) -> set[str]:
 def _sizes(made: ast.Call) -> Sequence[ast.expr]:
     """Its arguments, if they say how large it is, and not what is in it."""
     func = made.func
-    name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+    name = last_name(func)
     return () if name in ("tensor", "as_tensor", "asarray") else made.args
 
 

@@ -8,11 +8,12 @@ from typing import TypeVar
 
 from tensortrail.rules.devices._device_aware import sets_up
 from tensortrail.rules.devices._makers import FACTORIES
-from tensortrail.rules.shared.objects import called
+from tensortrail.rules.shared.moves import MOVES
+from tensortrail.rules.shared.objects import called, last_name
 from tensortrail.rules.unchanging import unchanging
 from tensortrail.rules.view import FunctionNode, Module
 
-_MOVES = frozenset({"to", "cuda", "cpu", "type_as", "pin_memory", "share_memory_"})
+_MOVES = MOVES | {"type_as", "pin_memory", "share_memory_"}
 _ENDS = frozenset({"item", "tolist", "numpy", "size", "dim", "numel", "element_size", "itemsize"})
 _KEEPERS = frozenset({"Parameter", "Buffer", "register_buffer", "register_parameter"})
 _LOADERS = frozenset({"DataLoader", "TensorDataset"})
@@ -139,7 +140,7 @@ def _is_used_up(module: Module, node: ast.expr, beside_kept: bool = False) -> bo
             return True
         if isinstance(above, ast.Call) and below is not above.func:
             func = above.func
-            name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+            name = last_name(func)
             if name in _KEEPERS:
                 return not (beside_kept or _is_built_on_a_device(module, node))
             if name in _STORES_A_COPY | _LOADERS | {

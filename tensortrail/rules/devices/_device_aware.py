@@ -11,6 +11,7 @@ from tensortrail.rules.devices._at_hand import (
     device_read,
     devices_said,
 )
+from tensortrail.rules.shared.functions import names_of_parameters
 from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Kind
 
@@ -150,7 +151,7 @@ def is_choice(condition: str, function: FunctionNode) -> bool:
             return False
         test = test.left
     own = isinstance(test, ast.Attribute) and getattr(test.value, "id", "") == "self"
-    given = isinstance(test, ast.Name) and test.id in _arguments(function)
+    given = isinstance(test, ast.Name) and test.id in names_of_parameters(function)
     return (own or given) and not _ELSEWHERE.search(condition)
 
 
@@ -196,16 +197,11 @@ def _is_made(call: ast.Call) -> bool:
 def _is_of_argument(said: ast.expr, function: FunctionNode) -> bool:
     """`x.device` of an argument `x`."""
     owner = said.value if isinstance(said, ast.Attribute) and said.attr == "device" else None
-    return isinstance(owner, ast.Name) and owner.id in _arguments(function) - {"self"}
+    return isinstance(owner, ast.Name) and owner.id in names_of_parameters(function) - {"self"}
 
 
 def _is_device_argument(said: ast.expr, function: FunctionNode) -> bool:
-    return isinstance(said, ast.Name) and said.id in _arguments(function)
-
-
-def _arguments(function: FunctionNode) -> set[str]:
-    given = function.args
-    return {each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
+    return isinstance(said, ast.Name) and said.id in names_of_parameters(function)
 
 
 def sets_own_device(module: Module, function: FunctionNode) -> bool:

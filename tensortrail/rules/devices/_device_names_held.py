@@ -7,6 +7,7 @@ import ast
 import re
 
 from tensortrail.rules.shared.functions import outermost_function, parameter_names
+from tensortrail.rules.shared.objects import last_name
 from tensortrail.rules.view import Module
 
 _DEVICE = re.compile(r"(cpu|cuda|meta|mps|xpu|npu|hpu|xla|mlu|musa)(:\d+)?")
@@ -27,7 +28,7 @@ def may_hold_a_name(module: Module, node: ast.expr) -> bool:
     if isinstance(node, ast.Call) and module.qualified(node) == "torch.device":
         return False
     binding = module.once(_binding_names, module.top)
-    name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+    name = last_name(node)
     if name.isupper() and "." in module.qualified(node):
         return True
     function = outermost_function(module, node) if isinstance(node, ast.Name) else None

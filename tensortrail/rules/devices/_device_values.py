@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from tensortrail.rules.places import What
+from tensortrail.rules.shared.objects import last_name
 from tensortrail.rules.view import Module
 from tensortrail.rules.words import Kind
 
@@ -33,7 +34,7 @@ def _is_tensor(module: Module, asked: ast.Attribute) -> bool:
 def _makes_an_object(source: ast.expr) -> bool:
     """A call of what is named as classes are."""
     func = source.func if isinstance(source, ast.Call) else None
-    name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+    name = last_name(func)
     return name[:1].isupper()
 
 

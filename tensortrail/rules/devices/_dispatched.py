@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from tensortrail.rules.devices._at_hand import said_device
 from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.moves import moves_to_cpu
 from tensortrail.rules.shared.objects import is_true, keyword
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.view import Module
@@ -80,9 +81,8 @@ def _is_move(module: Module, call: ast.Call) -> bool:
     func = call.func
     if not isinstance(func, ast.Attribute):
         return False
-    said = said_device(module, call)
-    to_cpu = isinstance(said, ast.Constant) and said.value == "cpu"
-    return func.attr == "cuda" or (func.attr == "to" and said is not None and not to_cpu)
+    to_a_device = func.attr == "to" and said_device(module, call) is not None
+    return func.attr == "cuda" or (to_a_device and not moves_to_cpu(module, call))
 
 
 def _placed(module: Module, call: ast.Call) -> str:

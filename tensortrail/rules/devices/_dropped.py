@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from tensortrail.findings import Severity
 from tensortrail.rules import Kind, Module
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import called
+from tensortrail.rules.shared.moves import MOVES
+from tensortrail.rules.shared.objects import called, names_in
 from tensortrail.rules.shared.origins import behind
 
 IN_PLACE_NAMES = (
@@ -46,14 +47,10 @@ def is_each_device_in_turn(module: Module, call: ast.Call) -> bool:
     root = what_is_moved(call)
     if loop is None or not isinstance(root, ast.Name):
         return False
-    bound = _names(loop.target)
-    asked = {name for each in _arguments(call) for name in _names(each)}
+    bound = names_in(loop.target)
+    asked = {name for each in _arguments(call) for name in names_in(each)}
     only_here = sum(each.id == root.id for each in module.nodes(ast.Name, loop)) == 1
     return only_here and root.id not in bound and not bound.isdisjoint(asked)
-
-
-def _names(node: ast.expr) -> set[str]:
-    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
 
 
 def changes_nothing(module: Module, call: ast.Call) -> bool:
@@ -76,10 +73,8 @@ def moves_bytes(module: Module, call: ast.Call) -> bool:
     """To another device, as far as can be seen; else only the dtype, graph or layout changes."""
     node: ast.expr = call
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        wanted = list(_arguments(node))
-        if node.func.attr in ("cpu", "cuda"):
-            return True
-        if node.func.attr == "to" and not all(_is_dtype(module, each) for each in wanted):
+        casts = called(node) == "to" and all(_is_dtype(module, each) for each in _arguments(node))
+        if called(node) in MOVES and not casts:
             return True
         node = node.func.value
     return False

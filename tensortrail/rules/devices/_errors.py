@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from tensortrail.rules import Event, Timeline
+from tensortrail.rules.shared.moves import MOVES
 from tensortrail.rules.shared.operands import Operand, operands
 
 MIXED = re.compile(
@@ -12,11 +13,11 @@ MIXED = re.compile(
     r"|weight type .*should be the same",
     re.IGNORECASE,
 )
-MOVES = frozenset({"to", "cpu", "cuda", "xpu", "type", "copy_", "pin_memory", "type_as"})
+_MOVES = MOVES | {"type", "copy_", "pin_memory", "type_as"}
 
 
 def is_move(event: Event) -> bool:
-    return event.op.rpartition(".")[2] in MOVES
+    return event.op.rpartition(".")[2] in _MOVES
 
 
 def meta_operand(timeline: Timeline, event: Event) -> Operand | None:

@@ -8,6 +8,8 @@ from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.shared import objects
 from tensortrail.rules.view import Module
 
+NUMBERED = frozenset({"cuda", "xpu", "mps", "npu", "hpu", "mlu", "musa"})
+"""Devices of which a machine may have several."""
 _NUMBERS = frozenset({"torch.cuda.current_device", "torch.xpu.current_device"})
 
 

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from tensortrail.rules.devices._shuffled_loaders import gpu_defaults
 from tensortrail.rules.devices._told import may_be_a_gpu, told_device
-from tensortrail.rules.shared.objects import called, keyword, receiver
+from tensortrail.rules.shared.moves import is_cpu
+from tensortrail.rules.shared.objects import called, is_none, keyword, receiver
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.view import Module
 
@@ -40,9 +41,9 @@ def unfit_draws(module: Module) -> Iterator[Draw]:
             guard.mentions("cpu", "cuda", "device") for guard in module.guards_of(call)
         ):
             continue
-        on = {_text(module, _device(each)) for each in made}
+        on = {_text(module, _device(module, each)) for each in made}
         needs = _needed(module, call)
-        device = _device(made[0])
+        device = _device(module, made[0])
         if len(on) == 1 and _differ(module, device, needs, call):
             yield Draw(call, made[0], device, needs)
 
@@ -52,13 +53,9 @@ def _made(module: Module, generator: ast.expr) -> list[ast.Call]:
     named = isinstance(generator, (ast.Name, ast.Attribute))
     origins = module.value_of(generator).origins if named else (generator,)
     if isinstance(generator, ast.Attribute):  # None until a method has made it
-        origins = tuple(each for each in origins if not _is_unset(each))
+        origins = tuple(each for each in origins if not is_none(each))
     made = [_maker(module, behind(module, each)) for each in origins]
     return [each for each in made if each is not None] if None not in made else []
-
-
-def _is_unset(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _maker(module: Module, node: ast.expr | None) -> ast.Call | None:
@@ -71,11 +68,14 @@ def _maker(module: Module, node: ast.expr | None) -> ast.Call | None:
     return node if is_one and isinstance(node, ast.Call) else None
 
 
-def _device(made: ast.Call) -> ast.expr | None:
+def _device(module: Module, made: ast.Call) -> ast.expr | None:
     if called(made) != "Generator":
         return None
-    said = made.args[0] if made.args else keyword(made, "device")
-    return None if isinstance(said, ast.Constant) and said.value in (None, "cpu") else said
+    return _unless_cpu(module, made.args[0] if made.args else keyword(made, "device"))
+
+
+def _unless_cpu(module: Module, said: ast.expr | None) -> ast.expr | None:
+    return None if said is None or is_none(said) or is_cpu(module, said) else said
 
 
 def _needed(module: Module, call: ast.Call) -> ast.expr | None:
@@ -85,8 +85,7 @@ def _needed(module: Module, call: ast.Call) -> ast.expr | None:
         return told_device(module, owner)
     if module.qualified(call.func) in _OF_A_TENSOR:
         return told_device(module, call.args[0]) if call.args else None
-    said = keyword(call, "device")
-    return None if isinstance(said, ast.Constant) and said.value in (None, "cpu") else said
+    return _unless_cpu(module, keyword(call, "device"))
 
 
 def _differ(module: Module, on: ast.expr | None, needs: ast.expr | None, call: ast.Call) -> bool:

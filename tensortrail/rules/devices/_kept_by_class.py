@@ -10,12 +10,14 @@ from collections.abc import Iterator, Sequence
 from tensortrail.rules.devices._moved_by_its_class import is_moved
 from tensortrail.rules.devices._same_of_both import is_treated_like_one_of
 from tensortrail.rules.places import Held, What, Where
+from tensortrail.rules.shared.moves import MOVERS, TO_DEVICE
 from tensortrail.rules.shared.objects import called, given
 from tensortrail.rules.unchanging import unchanging
 from tensortrail.rules.view import Module
 
-MOVERS = frozenset({"to", "cuda", "_apply", "to_device", "move_to", "move_to_device"})
-_MOVES = frozenset({"to", "cuda", "fn", "func", "to_device", "move_to", "send_to_device"})
+BRINGERS = MOVERS - {"cpu"}
+"""What `cpu` leaves out may be on the CPU already."""
+_MOVES = TO_DEVICE | {"fn", "func", "to_device", "move_to", "send_to_device"}
 _BY_NAME = re.compile(r"__dict__|\b(vars|setattr|getattr|fields|replace|named_\w+|tree_map)\(")
 """How a method moves attributes that it does not name."""
 _GOES_ALONG = frozenset({Where.DEFAULT, Where.DEVICE, Where.OF})
@@ -41,7 +43,7 @@ class Kept:
 
 def movers(module: Module, cls: ast.ClassDef) -> Iterator[Mover]:
     for each in cls.body:
-        if not isinstance(each, ast.FunctionDef) or each.name not in MOVERS:
+        if not isinstance(each, ast.FunctionDef) or each.name not in BRINGERS:
             continue
         if not _BY_NAME.search(module.text(each)):
             yield Mover(each, dict(_moves(module, each)))
@@ -175,7 +177,7 @@ def _is_given_a_device(module: Module, value: ast.expr | None) -> bool:
 def _moves_the_rest(module: Module, mover: Mover) -> bool:
     """`super().to(device)` moves modules that the class keeps."""
     return any(
-        called(each) in MOVERS and "super(" in module.text(each.func)
+        called(each) in BRINGERS and "super(" in module.text(each.func)
         for each in module.nodes(ast.Call, mover.function)
     )
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Fix, Safety
 from tensortrail.rules.shared.mends import edited, statement_of
+from tensortrail.rules.shared.moves import CASTS, TO_DEVICE
 from tensortrail.rules.shared.objects import called, is_false, is_true, keyword, receiver
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.shared.tensor_origin import is_dtype
 from tensortrail.rules.timeline import Event, Timeline
 from tensortrail.rules.view import Module
 
-_CASTS = frozenset({"half", "double", "bfloat16"})
-_MOVES = frozenset({"to", "cuda", "xpu", "npu"}) | _CASTS
+_MOVES = TO_DEVICE | CASTS
 _DEPTH = 3
 
 
@@ -93,7 +93,7 @@ def is_there(module: Module, leaf: ast.expr, move: ast.Call) -> bool:
     ]
     texts = {module.text(behind(module, each)) for each in made}
     asked = [*move.args, *(each.value for each in move.keywords if each.arg in ("device", "dtype"))]
-    if called(move) in _CASTS:
+    if called(move) in CASTS:
         return f"torch.{called(move)}" in texts
     if not asked:
         return any("cuda" in text for text in texts)

@@ -10,11 +10,11 @@ from tensortrail.rules.devices._batches import is_to_a_device
 from tensortrail.rules.devices._combined_models import Combined
 from tensortrail.rules.devices._keepers_of_copies import keepers, users_of_copies
 from tensortrail.rules.shared.functions import outermost_function
+from tensortrail.rules.shared.moves import GIVES_ITSELF, MAY_PLACE, TO_DEVICE
 from tensortrail.rules.shared.objects import called, given, receiver
 from tensortrail.rules.view import Module
 from tensortrail.rules.words import Kind
 
-_MOVES = ("to", "cuda", "xpu", "npu", "to_empty", "_apply", "prepare")
 _HARMLESS = frozenset("zip deepcopy print len id isinstance type list enumerate".split())
 _COPIES = ("deepcopy",)
 _BY_NAME = ("getattr", "vars", "setattr")
@@ -120,7 +120,7 @@ def _move_of_the_other(
     module: Module, scope: ast.AST, made: ast.Assign, model: str
 ) -> ast.Call | None:
     text = module.text(made.value)
-    if any(f".{each}(" in text for each in _MOVES) or "device" in text:
+    if any(f".{each}(" in text for each in MAY_PLACE) or "device" in text:
         return None
     copies = [each for each in calls_in(module, made.value) if called(each) in _COPIES]
     if copies:
@@ -133,8 +133,8 @@ def _move_of_the_other(
     same = isinstance(inner, ast.Call) and module.text(inner.func) == module.text(made.value.func)
     if not same or module.kind_of(made.value) is not Kind.MODULE:
         return None
-    at_once = [each for each in calls_in(module, other.value) if called(each) in ("to", "cuda")]
-    moves = [*at_once, *moves_of(module, module.calls("to", "cuda", inside=scope), model)]
+    at_once = [each for each in calls_in(module, other.value) if called(each) in TO_DEVICE]
+    moves = [*at_once, *moves_of(module, module.calls(*TO_DEVICE, inside=scope), model)]
     return next((each for each in moves if is_to_a_device(module, each)), None)
 
 
@@ -142,12 +142,12 @@ def _moved_only_after(module: Module, made: ast.Assign, model: str) -> ast.Call 
     for assign in module.earlier(made, ast.Assign):
         if model in map(module.text, assign.targets):
             text = module.text(assign.value)
-            if any(f".{each}(" in text for each in _MOVES) or "device" in text or "cuda" in text:
+            if any(f".{each}(" in text for each in MAY_PLACE) or "device" in text or "cuda" in text:
                 return None
-    before = (each for each in module.earlier(made, ast.Call) if called(each) in _MOVES)
+    before = (each for each in module.earlier(made, ast.Call) if called(each) in MAY_PLACE)
     if any(_is_of(module, each, model) for each in before):
         return None
-    later = (each for each in module.later(made, ast.Call) if called(each) in ("to", "cuda"))
+    later = (each for each in module.later(made, ast.Call) if called(each) in TO_DEVICE)
     return next(
         (each for each in moves_of(module, later, model) if is_to_a_device(module, each)), None
     )
@@ -168,7 +168,7 @@ def moves_of(module: Module, calls: Iterator[ast.Call], model: str) -> Iterator[
 def bare(node: ast.expr) -> ast.expr:
     """`Net()` of `Net().eval().to(device)`."""
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        if node.func.attr not in ("to", "cuda", "eval", "train", "requires_grad_"):
+        if node.func.attr not in GIVES_ITSELF:
             break
         node = node.func.value
     return node
@@ -184,7 +184,7 @@ def may_be_moved(module: Module, scope: ast.AST, name: str, combined: ast.Call) 
     if any(module.calls(*_BY_NAME, inside=scope)) and name.startswith("self."):
         return True
     attr = name.rpartition(".")[2]
-    for call in module.calls(*_MOVES):
+    for call in module.calls(*MAY_PLACE):
         owner = receiver(call)
         if owner is not None and attr in (each.attr for each in _attributes(owner)):
             return True
@@ -204,7 +204,7 @@ def _is_passed_on(module: Module, node: ast.AST, combined: ast.Call, depth: int 
     above = module.parent(node)
     if isinstance(above, ast.Attribute):
         chain = [above, *module.ancestors(above)]
-        return any(isinstance(each, ast.Attribute) and each.attr in _MOVES for each in chain)
+        return any(isinstance(each, ast.Attribute) and each.attr in MAY_PLACE for each in chain)
     if isinstance(above, ast.keyword):
         above = module.parent(above)
     if isinstance(above, ast.Assign) and isinstance(above.targets[0], ast.Name):

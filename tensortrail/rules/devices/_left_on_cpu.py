@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from tensortrail.rules.shared.moves import is_cpu
 from tensortrail.rules.shared.objects import unpacks
 from tensortrail.rules.view import Module
 
@@ -44,7 +45,7 @@ def left_on_cpu(module: Module) -> Iterator[LeftOnCpu]:
 def _said(module: Module, call: ast.Call) -> ast.expr | None:
     """The device that it is given, unless that is the CPU."""
     given = module.argument(call, _DEVICE, "device")
-    return None if given is None or module.value_of(given).constant == "cpu" else given
+    return None if given is None or is_cpu(module, given) else given
 
 
 def _is_meant(module: Module, call: ast.Call) -> bool:

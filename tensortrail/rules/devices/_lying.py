@@ -22,7 +22,7 @@ from tensortrail.rules.places import (
     Where,
     opposite,
 )
-from tensortrail.rules.shared.functions import parameter_names
+from tensortrail.rules.shared.functions import is_static, parameter_names
 from tensortrail.rules.shared.mends import device_given
 from tensortrail.rules.view import FunctionNode, Module
 
@@ -166,16 +166,11 @@ def _follows(module: Module, function: FunctionNode, place: Place) -> bool:
     if place.where is Where.LITERAL:
         return place.subject != "cpu" and not place.given
     if place.where is Where.SELF:
-        own = function is not module.top and not _is_static(function)
+        own = function is not module.top and not is_static(function)
         return own and not is_for(module, function, _is_set_up)
     if place.where is Where.OF:
         return goes_along(module, function, place.subject)
     return place.where is Where.DEVICE
-
-
-def _is_static(function: FunctionNode) -> bool:
-    """Without an object of its own it makes the module that it calls, or is given it."""
-    return any(ast.unparse(each) == "staticmethod" for each in function.decorator_list)
 
 
 def is_only_believed(module: Module, function: FunctionNode, place: Place) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from tensortrail.rules import Module
 from tensortrail.rules.shared.functions import matched
+from tensortrail.rules.shared.moves import MOVES
 from tensortrail.rules.shared.objects import receiver
 from tensortrail.rules.view import FunctionNode
 
@@ -36,14 +37,14 @@ def _moves(module: Module, made: ast.Call) -> Iterator[ast.Call]:
     """`Net(device).to(device)`, or the moves of the name that it is bound to."""
     up = module.parent(made)
     around = module.parent(up) if isinstance(up, ast.Attribute) else None
-    if isinstance(up, ast.Attribute) and up.attr in ("to", "cuda", "cpu"):
+    if isinstance(up, ast.Attribute) and up.attr in MOVES:
         if isinstance(around, ast.Call):
             yield around
         return
     if not isinstance(up, ast.Assign):
         return
     names = {module.text(each) for each in up.targets}
-    for move in module.calls("to", "cuda", "cpu", inside=module.function_of(made)):
+    for move in module.calls(*MOVES, inside=module.function_of(made)):
         owner = receiver(move)
         if owner is not None and module.text(owner) in names:
             yield move

@@ -6,18 +6,17 @@ import ast
 import re
 
 from tensortrail.rules.defaults import with_defaults
-from tensortrail.rules.devices._at_hand import named_device
 from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._callers import caller_on_a_device
 from tensortrail.rules.devices._customs import is_followed_by
 from tensortrail.rules.devices._device_aware import answers_elsewhere, is_in_module, is_of_module
 from tensortrail.rules.devices._lying import is_only_believed
 from tensortrail.rules.places import Meeting, Place, Where
+from tensortrail.rules.shared.moves import TO_DEVICE, named_device
 from tensortrail.rules.shared.never_given import is_given_somewhere
 from tensortrail.rules.shared.placeholders import stands_for_nothing
 from tensortrail.rules.view import FunctionNode, Module
 
-_MOVES = frozenset({"to", "cuda"})
 _TRACED = re.compile(r"proxy|trac(ing|ed)|onnx|export")
 """Words of conditions under which no tensor is computed with, or on the CPU."""
 
@@ -30,7 +29,7 @@ def may_be_meant(module: Module, function: FunctionNode, meeting: Meeting, there
         return True
     if there.where is not Where.OF or is_of_module(module, function):
         return False
-    return answers_elsewhere(module, function) or is_followed_by(module, meeting.node, _MOVES)
+    return answers_elsewhere(module, function) or is_followed_by(module, meeting.node, TO_DEVICE)
 
 
 def is_traced(module: Module, node: ast.AST) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from tensortrail.rules.devices._at_hand import said_device
 from tensortrail.rules.devices._makers import outermost
 from tensortrail.rules.shared import objects
+from tensortrail.rules.shared.moves import MOVERS
 from tensortrail.rules.unchanging import unchanging
 from tensortrail.rules.view import FunctionNode, Module
 
@@ -121,7 +122,7 @@ def _form(module: Module, node: ast.expr) -> str:
 def _is_in_a_mover(module: Module, node: ast.AST) -> bool:
     """`to()` of a class, which moves what the object keeps."""
     function = module.function_of(node)
-    return function is not None and function.name in ("to", "cuda", "_apply", "to_device")
+    return function is not None and function.name in MOVERS
 
 
 def _is_a_tensor_argument(module: Module, node: ast.Name) -> bool:

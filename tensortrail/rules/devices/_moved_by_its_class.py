@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tensortrail.rules.shared.moves import MOVERS, MOVES
 from tensortrail.rules.shared.objects import called
 from tensortrail.rules.view import Module
 
-_MOVES = frozenset({"to", "cuda", "cpu", "is_cuda", "type_as"})
-_MOVERS = frozenset({"to", "_apply", "cuda", "cpu", "to_device", "move_to", "move_to_device"})
+_MOVES = MOVES | {"is_cuda", "type_as"}
 
 
 def is_moved(module: Module, cls: ast.ClassDef, name: str) -> bool:
@@ -21,7 +21,7 @@ def is_moved(module: Module, cls: ast.ClassDef, name: str) -> bool:
         moved = any(each in _MOVES for each in _methods_on(module, node))
         if moved or (asked == "device" and _is_compared(module, above)):
             return True
-        if function is not None and function.name in _MOVERS:
+        if function is not None and function.name in MOVERS:
             return True
         if _others_come_to_it(module, node) or _is_moved_by_name(module, node):
             return True

@@ -6,9 +6,11 @@ import ast
 from collections.abc import Container, Iterator, Sequence
 
 from tensortrail.rules.devices._moved_beside import LeftAlone, moved_to
+from tensortrail.rules.shared.moves import MOVES
+from tensortrail.rules.shared.objects import last_name
 from tensortrail.rules.view import FunctionNode, Module
 
-_MOVES = frozenset({"to", "cuda", "cpu", "type_as", "item", "tolist", "numpy", "shape", "size"})
+_LEADS_AWAY = MOVES | {"type_as", "item", "tolist", "numpy", "shape", "size"}
 _NO_USES = frozenset({"len", "print", "isinstance", "range", "zip", "enumerate", "type"})
 _OF_PYTHON = frozenset({"zip", "enumerate", "getattr", "dict", "list", "tuple", "copy", "deepcopy"})
 
@@ -87,7 +89,7 @@ def value_key(module: Module, value: ast.expr, at: int) -> Key | None:
 def _is_of_the_project(module: Module, call: ast.Call) -> bool:
     name = module.qualified(call.func)
     last = name.rpartition(".")[2]
-    if name.startswith(("torch", "numpy", "super")) or last in _MOVES | _OF_PYTHON:
+    if name.startswith(("torch", "numpy", "super")) or last in _LEADS_AWAY | _OF_PYTHON:
         return False
     plain = isinstance(call.func, ast.Name) or (
         isinstance(call.func, ast.Attribute)
@@ -131,11 +133,11 @@ def _is_used(module: Module, node: ast.expr) -> bool:
     """As a tensor, as far as can be seen, and as it is."""
     above = module.parent(node)
     if isinstance(above, ast.Attribute):
-        return above.attr not in _MOVES and above.attr != "device"
+        return above.attr not in _LEADS_AWAY and above.attr != "device"
     if isinstance(above, ast.keyword):
         return True
     if isinstance(above, ast.Call):
         func = above.func
-        name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+        name = last_name(func)
         return node is not func and name not in _NO_USES
     return isinstance(above, (ast.BinOp, ast.Assign))

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 
 from tensortrail.rules.defaults import with_defaults
-from tensortrail.rules.devices._accepted import parameters as parameters_of
 from tensortrail.rules.devices._customs import may_be_given_anything, named
 from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.functions import parameters as parameters_of
 from tensortrail.rules.shared.objects import called
 from tensortrail.rules.view import Module
 from tensortrail.rules.words import Namesake

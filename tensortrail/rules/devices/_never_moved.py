@@ -10,10 +10,11 @@ from tensortrail.rules.devices._left_beside_model import scope_of
 from tensortrail.rules.devices._replaced_after_move import makes_layers
 from tensortrail.rules.devices._told import told_device
 from tensortrail.rules.shared.functions import called_here, matched, parameter_names
+from tensortrail.rules.shared.moves import MAY_PLACE
 from tensortrail.rules.shared.objects import called, given, receiver
 from tensortrail.rules.view import FunctionNode, Module
 
-_MOVES = frozenset({"to", "cuda", "xpu", "npu", "to_empty", "_apply", "prepare", "half", "share"})
+_MOVES = MAY_PLACE | {"half", "share"}
 _HARMLESS = frozenset(
     "print len id isinstance type str repr summary dict vars hasattr deepcopy named".split()
 )

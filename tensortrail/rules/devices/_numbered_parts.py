@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from tensortrail.rules.shared.moves import MOVES, TO_DEVICE
 from tensortrail.rules.shared.objects import called, given, is_self, receiver
 from tensortrail.rules.shared.tensor_origin import JOINING, REDUCING, SAME_DEVICE
 from tensortrail.rules.view import FunctionNode, Module
@@ -62,7 +63,7 @@ def _parts(module: Module, cls: ast.ClassDef) -> dict[str, Part]:
     attributes that are put on one GPU there, and nowhere else."""
     found: dict[str, list[Part]] = {}
     kept = _kept(module, cls)
-    for move in module.calls("to", "cuda", inside=cls):
+    for move in module.calls(*TO_DEVICE, inside=cls):
         device = _device(module, next(iter(given(move)), None), kept)
         name = _attribute_moved(module, move)
         function = module.function_of(move)
@@ -129,7 +130,7 @@ def _lies(
     part = _part_called(node, parts)
     if part is not None:
         return part
-    if called(node) in ("to", "cuda", "cpu"):
+    if called(node) in MOVES:
         return None
     first = receiver(node) if called(node) in _KEEP else None
     if module.qualified(node.func).startswith("torch."):

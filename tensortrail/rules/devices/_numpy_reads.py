@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.rules.devices._at_hand import said_device
 from tensortrail.rules.places import Place, What, Where
+from tensortrail.rules.shared.moves import TO_DEVICE
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.shared.tensor_origin import ONLY_TENSORS, origin_of
 from tensortrail.rules.view import Module
@@ -64,7 +65,7 @@ def is_surely_a_tensor(module: Module, node: ast.expr, depth: int = _DEPTH) -> b
 def is_moved_here(node: ast.expr) -> bool:
     """`x.to(device).data`: whoever writes `.numpy()` behind that may know that it is the CPU."""
     owner = receiver(node) if isinstance(node, ast.Call) else None
-    if isinstance(node, ast.Call) and called(node) in ("to", "cuda"):
+    if isinstance(node, ast.Call) and called(node) in TO_DEVICE:
         return owner is not None
     if isinstance(node, ast.Attribute):
         owner = node.value

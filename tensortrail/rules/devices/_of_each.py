@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.rules import Module
+from tensortrail.rules.shared.objects import names_in
 from tensortrail.rules.view import FunctionNode
 
 _ALL_BELOW = frozenset({"modules", "named_modules", "children", "named_children"})
@@ -23,7 +24,7 @@ def parameters_of_each(module: Module, function: FunctionNode) -> Iterator[ast.C
             continue
         for call in module.calls("next", inside=loop):
             owner = _parameters_of(call)
-            if not (isinstance(owner, ast.Name) and owner.id in _names(loop.target)):
+            if not (isinstance(owner, ast.Name) and owner.id in names_in(loop.target)):
                 continue
             if not _is_settled(module, call, module.text(owner)):
                 yield call
@@ -44,7 +45,3 @@ def _is_settled(module: Module, call: ast.Call, name: str) -> bool:
     about = [each.text for each in module.guards_of(call) if name in each.text]
     asked = any(word in text for text in about for word in _SETTLES)
     return asked or any(isinstance(each, ast.Try) for each in module.ancestors(call))
-
-
-def _names(target: ast.expr) -> set[str]:
-    return {each.id for each in ast.walk(target) if isinstance(each, ast.Name)}

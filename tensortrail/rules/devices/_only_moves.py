@@ -6,11 +6,12 @@ import ast
 import re
 from collections.abc import Iterator
 
+from tensortrail.rules.shared.moves import CASTS, moves_to_cpu, told_of
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.view import Module
 
 _EMPTIES = re.compile(r"torch\.(\w+\.)?empty_cache")
-_CASTS = frozenset({"float", "half", "double", "bfloat16", "contiguous", "detach", "clone"})
+_CASTS = CASTS | {"float", "contiguous", "detach", "clone"}
 
 
 def always_moves(module: Module, compare: ast.expr) -> bool:
@@ -57,11 +58,8 @@ def _is_move(module: Module, node: ast.expr) -> bool:
     """`x.cpu()`, `x.to(device)`, `torch.from_numpy(x).float().to(device)`."""
     if not isinstance(node, ast.Call):
         return False
-    if called(node) == "to" and receiver(node) is not None:
-        said = [*node.args, *(each.value for each in node.keywords if each.arg == "device")]
-        written = bool(said) and isinstance(said[0], ast.Constant) and said[0].value == "cpu"
-        return written or (bool(said) and isinstance(said[0], (ast.Name, ast.Attribute)))
-    return called(node) == "cpu" and not node.args
+    to_a_name = called(node) == "to" and isinstance(told_of(node), (ast.Name, ast.Attribute))
+    return moves_to_cpu(module, node) or (to_a_name and receiver(node) is not None)
 
 
 def _frees_a_cache(module: Module, node: ast.expr) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from tensortrail.rules.devices._device_aware import sets_up
 from tensortrail.rules.devices._makers import FACTORIES
+from tensortrail.rules.shared.moves import TO_DEVICE
 from tensortrail.rules.view import Module
 
 LAYERS = ("Linear", "Conv1d", "Conv2d", "Conv3d", "Embedding", "LayerNorm")
@@ -14,7 +15,7 @@ LAYERS = ("Linear", "Conv1d", "Conv2d", "Conv3d", "Embedding", "LayerNorm")
 
 def placed(module: Module) -> Iterator[ast.Call]:
     """Calls that put a tensor on a device."""
-    yield from module.calls("to", "cuda")
+    yield from module.calls(*TO_DEVICE)
     for call in module.calls(*FACTORIES):
         if any(each.arg == "device" for each in call.keywords):
             yield call

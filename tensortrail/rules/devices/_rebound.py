@@ -6,11 +6,12 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.rules import Kind, Module
+from tensortrail.rules.shared.moves import CASTS, MOVES
 from tensortrail.rules.shared.objects import called, receiver, root_of
 from tensortrail.rules.view import FunctionNode
 
 _OVER = ("named_parameters", "parameters", "named_buffers", "buffers")
-_MAKES = ("to", "cpu", "cuda", "half", "float", "bfloat16", "double")
+_MAKES = MOVES | CASTS | {"float"}
 
 
 def rebound_in_loops(module: Module) -> Iterator[tuple[ast.Assign, ast.Call]]:

@@ -12,8 +12,7 @@ from tensortrail.rules.shared.mends import (
     source_of,
     statement_of,
 )
-
-_MOVES = ("to", "cuda", "cpu")
+from tensortrail.rules.shared.moves import MOVES
 
 
 def without_the_move(timeline: Timeline, site: Site | None) -> Fix:
@@ -35,7 +34,7 @@ def _move(statement: ast.stmt) -> tuple[ast.Call, ast.expr] | None:
         for node in ast.walk(statement)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
-        and node.func.attr in _MOVES
+        and node.func.attr in MOVES
     ]
     return moves[0] if len(moves) == 1 else None
 

@@ -9,13 +9,13 @@ from typing import NamedTuple
 from tensortrail.rules.devices._batches import is_to_a_device
 from tensortrail.rules.shared.functions import called_here, matched, parameter_names
 from tensortrail.rules.shared.layers import WITH_PARAMETERS
+from tensortrail.rules.shared.moves import MAY_PLACE, TO_DEVICE
 from tensortrail.rules.shared.objects import called, given, receiver, root_of
 from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Kind
 
 _DEEPEST = 3
 """Functions that hand a model on to the one that puts a layer into it."""
-_MOVES = frozenset({"to", "cuda", "to_empty", "prepare", "xpu", "npu"})
 _HARMLESS = frozenset(
     "train eval parameters named_parameters requires_grad_ print len isinstance modules children "
     "named_modules named_children zero_grad state_dict load_state_dict summary getattr hasattr "
@@ -58,7 +58,7 @@ def _put_by_another(module: Module, made: ast.Call, owner: ast.expr) -> Iterator
 def _put_by(
     module: Module, made: ast.Call, function: FunctionNode, parameter: str, depth: int
 ) -> Iterator[Replaced]:
-    if any(module.calls(*_MOVES, inside=function)):
+    if any(module.calls(*MAY_PLACE, inside=function)):
         return
     for call in module.calls(function.name) if depth else ():
         around = module.function_of(call)
@@ -110,7 +110,7 @@ def _stored(module: Module) -> Iterator[tuple[ast.Call, ast.expr]]:
 def is_new_on_default(module: Module, made: ast.Call) -> bool:
     """It has parameters, and nothing in the expression says where they are."""
     calls = [made, *module.nodes(ast.Call, made)]
-    if any(called(each) in _MOVES for each in calls):
+    if any(called(each) in MAY_PLACE for each in calls):
         return False
     if any(each.arg is None or "device" in each.arg for call in calls for each in call.keywords):
         return False
@@ -150,7 +150,7 @@ def _moved_before(module: Module, made: ast.Call, model: str) -> ast.Call | None
         is_assign = isinstance(statement, ast.Assign) and statement.value is call
         bound = is_assign and module.text(statement.targets[0]) == model  # type: ignore[attr-defined]
         owner = receiver(call)
-        if called(call) in ("to", "cuda") and owner is not None and is_to_a_device(module, call):
+        if called(call) in TO_DEVICE and owner is not None and is_to_a_device(module, call):
             if bound or module.text(owner) == model:
                 return call
         elif bound:
@@ -182,7 +182,7 @@ def _calls_it(module: Module, call: ast.Call, model: str) -> bool:
         return False
     taken = [name for name, each in matched(callee, call) if module.text(each) == model]
     uses = [each for each in module.nodes(ast.Call, callee) if _is_name(each.func, taken)]
-    moved = [c for c in module.calls(*_MOVES, inside=callee) if _is_name(receiver(c), taken)]
+    moved = [c for c in module.calls(*MAY_PLACE, inside=callee) if _is_name(receiver(c), taken)]
     return bool(uses) and not moved
 
 

@@ -6,17 +6,17 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.rules.shared.functions import called_here, matched
+from tensortrail.rules.shared.moves import TO_DEVICE, moves_to_cpu
 from tensortrail.rules.shared.objects import called, given, is_self, receiver, within
 from tensortrail.rules.view import FunctionNode, Module
 
 Loop = ast.For | ast.While
-_MOVES = ("to", "cuda", "xpu", "npu")
 
 
 def sent_to_cpu(module: Module, call: ast.Call) -> Iterator[str]:
     """The model that the call moves to the CPU, by itself or in a function of the file."""
     owner = receiver(call)
-    if owner is not None and _is_path(owner) and _to_cpu(module, call):
+    if owner is not None and _is_path(owner) and moves_to_cpu(module, call):
         yield module.text(owner)
         return
     function = called_here(module, call)
@@ -25,25 +25,14 @@ def sent_to_cpu(module: Module, call: ast.Call) -> Iterator[str]:
             yield module.text(argument)
 
 
-def _to_cpu(module: Module, call: ast.Call) -> bool:
-    if called(call) == "cpu":
-        return not call.args and not call.keywords
-    first = module.argument(call, 0, "device")
-    if called(call) != "to" or first is None:
-        return False
-    if isinstance(first, ast.Call) and module.qualified(first.func) == "torch.device":
-        first = first.args[0] if first.args else first
-    return module.value_of(first).constant == "cpu"
-
-
 def _leaves_on_cpu(module: Module, function: FunctionNode | None, name: str) -> bool:
     """The function moves its argument, whatever happens, and does not move it back."""
     moves = [
         each
         for each in module.nodes(ast.Call, function)
-        if module.text(receiver(each) or each) == name and called(each) in ("cpu", *_MOVES)
+        if module.text(receiver(each) or each) == name and called(each) in ("cpu", *TO_DEVICE)
     ]
-    return bool(moves) and _to_cpu(module, moves[-1]) and not module.guards_of(moves[-1])
+    return bool(moves) and moves_to_cpu(module, moves[-1]) and not module.guards_of(moves[-1])
 
 
 def moved_before(module: Module, loop: Loop, model: str) -> ast.Call | None:
@@ -52,7 +41,7 @@ def moved_before(module: Module, loop: Loop, model: str) -> ast.Call | None:
     scope: ast.AST | None = module.class_of(loop) if model.startswith("self.") else function
     for each in module.nodes(ast.Call, scope or module.top):
         owner = receiver(each)
-        if owner is None or called(each) not in _MOVES or _to_cpu(module, each):
+        if owner is None or called(each) not in TO_DEVICE or moves_to_cpu(module, each):
             continue
         if within(each, loop, module):
             continue
@@ -69,8 +58,8 @@ def stays_there(module: Module, loop: Loop, call: ast.Call, model: str) -> bool:
         return False
     for each in module.nodes(ast.Call, loop):
         owner = receiver(each)
-        if owner is not None and module.text(owner) == model and called(each) in _MOVES:
-            if not _to_cpu(module, each):
+        if owner is not None and module.text(owner) == model and called(each) in TO_DEVICE:
+            if not moves_to_cpu(module, each):
                 return False
         elif model in map(module.text, given(each)) and not _is_seen(module, each, model):
             return False
@@ -97,7 +86,7 @@ def _is_seen(module: Module, call: ast.Call, model: str) -> bool:
     pairs = matched(function, call) if function is not None else ()
     names = [name for name, each in pairs if module.text(each) == model]
     return bool(names) and not any(
-        called(each) in _MOVES and not _to_cpu(module, each)
+        called(each) in TO_DEVICE and not moves_to_cpu(module, each)
         for each in module.nodes(ast.Call, function)
         if module.text(receiver(each) or each) in names
     )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from tensortrail.rules.devices._accepted import parameters
 from tensortrail.rules.devices._at_hand import said_device
 from tensortrail.rules.places import Place, What, Where
+from tensortrail.rules.shared.functions import parameters
+from tensortrail.rules.shared.moves import ACCELERATORS
 from tensortrail.rules.shared.objects import called, given, receiver
 from tensortrail.rules.shared.tensor_origin import (
     JOINING,
@@ -53,7 +54,7 @@ def _of_call(module: Module, call: ast.Call, depth: int) -> ast.expr | None:
     last, owner = called(call), receiver(call)
     if last == "to":
         return _moved(module, call, depth)
-    if last == "cuda" and owner is not None:
+    if last in ACCELERATORS and owner is not None:
         return call
     if module.qualified(call.func).startswith("torch."):
         said = said_device(module, call)
@@ -101,13 +102,13 @@ def may_be_a_gpu(module: Module, said: ast.expr) -> bool:
 def names_a_gpu(module: Module, said: ast.expr) -> bool:
     """`"cuda:0"` or `x.cuda()`: no device that is a GPU on some machines only."""
     if isinstance(said, ast.Call):
-        return called(said) == "cuda"
-    return str(module.value_of(said).constant).partition(":")[0] == "cuda"
+        return called(said) in ACCELERATORS
+    return str(module.value_of(said).constant).partition(":")[0] in ACCELERATORS
 
 
 def _is_elsewhere(place: Place) -> bool:
     """Not where a value says, and not on a GPU that is written out."""
-    on_a_gpu = place.where is Where.LITERAL and place.subject.startswith("cuda")
+    on_a_gpu = place.where is Where.LITERAL and place.subject.partition(":")[0] in ACCELERATORS
     known = place.where not in (Where.DEVICE, Where.UNKNOWN, Where.LOCAL)
     return known and not on_a_gpu
 

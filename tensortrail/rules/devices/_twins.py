@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from tensortrail.rules.devices._customs import grouped, named
-from tensortrail.rules.shared.objects import called
+from tensortrail.rules.shared.objects import called, last_name
 from tensortrail.rules.view import FunctionNode, Module
 
 _FILLED = frozenset(f"torch.{name}" for name in ("zeros", "ones", "empty", "full", "rand", "randn"))
@@ -62,7 +62,7 @@ def device_of(call: ast.Call) -> ast.expr | None:
 
 def _may_differ(module: Module, call: ast.Call) -> bool:
     func = call.func
-    name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+    name = last_name(func)
     if not name or name in _OF_VALUES or _FOLLOWS.fullmatch(name) or _is_spread(call):
         return False
     if any(each.arg == "pin_memory" for each in call.keywords):

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 from tensortrail.rules.devices._dropped import is_provoked
 from tensortrail.rules.shared.imports import imported_packages
+from tensortrail.rules.shared.moves import MOVES
+from tensortrail.rules.shared.objects import is_called
 from tensortrail.rules.view import Module
 
 _QUESTION = re.compile(
@@ -18,7 +20,6 @@ _FLAGS = frozenset("pin_memory non_blocking enabled use_cuda use_gpu cuda gpu us
 _SKIPS = frozenset(
     "pytest.mark.skipif pytest.mark.xfail unittest.skipIf unittest.skipUnless".split()
 )
-_MOVES = frozenset({"cuda", "cpu", "to", "xpu", "npu"})
 _JOBS = re.compile(
     r"torch\.(cuda|xpu|mps|npu)\.(empty_cache|synchronize|reset_\w+_stats|ipc_collect)"
 )
@@ -95,14 +96,9 @@ def _condition_by_name(module: Module, node: ast.expr) -> ast.expr | None:
         and isinstance(each.ctx, ast.Load)
         and module.text(each) == name
     ]
-    if any(_is_called(module, each) for each in reads):
+    if any(is_called(module, each) for each in reads):
         return None
     return next((each for each in reads if is_condition(module, each)), None)
-
-
-def _is_called(module: Module, node: ast.expr) -> bool:
-    up = module.parent(node)
-    return isinstance(up, ast.Call) and up.func is node
 
 
 def _asked_beside(module: Module, node: ast.expr) -> bool:
@@ -129,7 +125,7 @@ def moves_not_made(module: Module) -> Iterator[ast.Attribute]:
 
 
 def _is_move(module: Module, node: ast.Attribute) -> bool:
-    if node.attr not in _MOVES or _SETTINGS.search(module.text(node.value).lower()):
+    if node.attr not in MOVES or _SETTINGS.search(module.text(node.value).lower()):
         return False
     first = module.qualified(node).partition(".")[0]
     return first not in _imported(module)

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import NamedTuple
 
-from tensortrail.rules.devices._at_hand import devices_said, is_for_cuda, named_device
+from tensortrail.rules.devices._at_hand import devices_said, is_for_cuda
 from tensortrail.rules.devices._of_this_run import names_a_gpu
 from tensortrail.rules.devices._process_groups import runs_once_a_gpu
 from tensortrail.rules.shared.functions import matched, outermost_function
+from tensortrail.rules.shared.moves import named_device
 from tensortrail.rules.shared.objects import called, keyword
 from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import NOT_CONSTANT, Kind

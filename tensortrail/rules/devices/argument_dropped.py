@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._accepted import accepting, accepts, is_maker, is_read, parameters
+from tensortrail.rules.devices._accepted import accepting, accepts, is_maker, is_read
 from tensortrail.rules.devices._answers_kept import answered_as_kept
 from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._customs import (
@@ -18,10 +18,11 @@ from tensortrail.rules.devices._customs import (
 )
 from tensortrail.rules.devices._indexing import is_read_out
 from tensortrail.rules.shared import mends
-from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.functions import functions, parameters
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.moves import MOVES, TO_DTYPE
 from tensortrail.rules.shared.never_given import is_never_given
-from tensortrail.rules.shared.objects import called
+from tensortrail.rules.shared.objects import called, last_name
 from tensortrail.rules.shared.placeholders import is_placeholder
 from tensortrail.rules.view import FunctionNode
 
@@ -30,8 +31,6 @@ _PASSED_ON = re.compile("device|dtype|map_location|offload")
 
 _A_DEVICE = re.compile(r"(?:(?:init|exec|execution|target|main|model|work|own)_)?device")
 """Variables that say where a function works."""
-_MOVES = frozenset({"to", "cuda", "cpu"})
-_CASTS = frozenset({"to", "float", "half", "double", "bfloat16", "int", "long", "bool", "type"})
 _OF_VALUES = frozenset({"tensor", "as_tensor"})
 _OF_NUMBERS = frozenset({"zeros", "ones", "empty", "full", "rand", "randn", "linspace"})
 """Factories that make indices and counts as seldom as the function that calls them."""
@@ -193,7 +192,7 @@ class Exact(Inputs):
                 wanted = name if asked_for else "device"
                 calls = list(accepting(module, function, wanted))
                 if not asked_for:
-                    calls = [each for each in calls if not is_followed_by(module, each, _MOVES)]
+                    calls = [each for each in calls if not is_followed_by(module, each, MOVES)]
                 elif name == "device":
                     calls = [each for each in calls if not is_explained(module, each)]
                 if name == "device":
@@ -276,7 +275,7 @@ def _is_an_index(module: Module, call: ast.Call) -> bool:
 def _is_registered(function: FunctionNode) -> bool:
     """A decorator may call it in place of others, or wants a certain signature."""
     called = (each.func if isinstance(each, ast.Call) else each for each in function.decorator_list)
-    names = {each.attr if isinstance(each, ast.Attribute) else getattr(each, "id", "")
+    names = {last_name(each)
              for each in called}  # fmt: skip
     return bool(names - _PLAIN_DECORATORS)
 
@@ -332,7 +331,7 @@ def _is_a_value(module: Module, name: str) -> bool:
 def _is_typed(module: Module, call: ast.Call) -> bool:
     """It is given a type, or its result is cast."""
     above = module.parent(call)
-    cast = isinstance(above, ast.Attribute) and above.attr in _CASTS
+    cast = isinstance(above, ast.Attribute) and above.attr in TO_DTYPE
     name = module.qualified(call.func).rpartition(".")[2]
     typed = "dtype" in named(call) or name not in _OF_NUMBERS | _OF_VALUES
     return cast or (is_maker(module, call) and typed)

@@ -7,16 +7,13 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._accepted import (
-    accepting,
-    device_at_hand,
-    is_maker,
-    parameters,
-)
+from tensortrail.rules.devices._accepted import accepting, device_at_hand, is_maker
 from tensortrail.rules.devices._customs import is_explained, is_followed_by
 from tensortrail.rules.shared import mends
-from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.functions import functions, parameters
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.moves import MOVES
+from tensortrail.rules.shared.sentences import line_of_other
 from tensortrail.rules.unchanging import unchanging
 from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import ProjectCall
@@ -30,7 +27,7 @@ _ENOUGH_OF_ALL = 2
 """Calls that make one where there is no other without it."""
 _ENOUGH_BY_NAME = 2
 """Of them those that pass it as a keyword."""
-_MOVES = frozenset({"to", "cuda", "cpu", "item", "type_as"})
+_MOVES = MOVES | {"item", "type_as"}
 _PROGRAM = """\
 import torch
 
@@ -133,7 +130,7 @@ class ArgumentPassedElsewhere(Rule):
         self, module: Module, call: ast.Call, name: str, said: str, custom: Custom
     ) -> Finding:
         count = len(custom.usual)
-        places = " and ".join(_place(module, each) for each in custom.usual[:2])
+        places = " and ".join(line_of_other(module, each) for each in custom.usual[:2])
         return self.finding(
             module,
             call,
@@ -196,12 +193,6 @@ def _distance(module: Module, call: ProjectCall) -> int:
     if call.path == module.path:
         return 0
     return 1 if os.path.dirname(call.path) == os.path.dirname(module.path) else 2
-
-
-def _place(module: Module, call: ProjectCall) -> str:
-    if call.path == module.path:
-        return f"line {call.line}"
-    return f"{os.path.basename(call.path)}:{call.line}"
 
 
 def _fix(module: Module, call: ast.Call, name: str, said: str) -> Fix | None:

@@ -9,6 +9,7 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._at_hand import is_cuda_literal
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.moves import moves_to_cpu
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.view import FunctionNode
 
@@ -143,7 +144,7 @@ def _trip_of(module: Module, function: FunctionNode, node: ast.expr, depth: int)
     if depth == 0:
         return None
     for each in _made_of(module, node):
-        if isinstance(each, ast.Call) and _goes_to_the_cpu(each):
+        if isinstance(each, ast.Call) and moves_to_cpu(module, each):
             assert isinstance(each.func, ast.Attribute)
             source = _stripped(each.func.value)
             return _Trip(source, each) if _is_given(function, source) else None
@@ -156,7 +157,7 @@ def _trip_of(module: Module, function: FunctionNode, node: ast.expr, depth: int)
 def _made_of(module: Module, node: ast.expr) -> list[ast.expr]:
     match node:
         case ast.Call(func=ast.Attribute(value=owner), args=args):
-            return [node, owner, *args] if _goes_to_the_cpu(node) else [owner, *args]
+            return [node, owner, *args] if moves_to_cpu(module, node) else [owner, *args]
         case ast.Call(args=args):
             return list(args)
         case ast.Attribute(value=value) | ast.Subscript(value=value):
@@ -167,16 +168,6 @@ def _made_of(module: Module, node: ast.expr) -> list[ast.expr]:
             origins = module.value_of(node).origins
             return list(origins) if len(origins) == 1 else []
     return []
-
-
-def _goes_to_the_cpu(node: ast.Call) -> bool:
-    func = node.func
-    if not isinstance(func, ast.Attribute):
-        return False
-    if func.attr == "cpu":
-        return not node.args
-    first = node.args[0] if node.args else None
-    return func.attr == "to" and isinstance(first, ast.Constant) and first.value == "cpu"
 
 
 def _stripped(node: ast.expr) -> ast.expr:

@@ -9,6 +9,7 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._device_aware import sets_up
 from tensortrail.rules.devices._lying import described, follows
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.moves import MOVES, TO_DEVICE
 
 _TYPE = re.compile(r"torch\.(cuda\.)?(\w+)Tensor")
 _DTYPES = {
@@ -135,7 +136,7 @@ def _is_brought_back(module: Module, call: ast.Call) -> bool:
     """The result is moved, read out, or meant for the CPU."""
     up = module.parent(call)
     while isinstance(up, ast.Attribute):
-        if up.attr in ("to", "cuda", "type_as", "numpy", "tolist", "item", "cpu"):
+        if up.attr in MOVES | {"type_as", "numpy", "tolist", "item"}:
             return True
         call_of = module.parent(up)
         up = module.parent(call_of) if isinstance(call_of, ast.Call) else None
@@ -145,7 +146,7 @@ def _is_brought_back(module: Module, call: ast.Call) -> bool:
     names = {module.text(each) for each in statement.targets}
     return any(
         isinstance(later.func, ast.Attribute)
-        and later.func.attr in ("to", "cuda", "numpy")
+        and later.func.attr in TO_DEVICE | {"numpy"}
         and module.text(later.func.value) in names
         for later in module.later(statement, ast.Call)
     )

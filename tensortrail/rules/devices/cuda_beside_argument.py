@@ -23,6 +23,7 @@ from tensortrail.rules.places import FunctionPlaces, Place, Where
 from tensortrail.rules.shared.imports import imported_packages
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import device_given
+from tensortrail.rules.shared.moves import TO_DEVICE
 from tensortrail.rules.shared.objects import given
 from tensortrail.rules.view import FunctionNode
 
@@ -293,7 +294,7 @@ def _spreads_its_parts(module: Module, function: FunctionNode) -> bool:
     """The class puts its own modules on GPUs that it numbers: what it calls them with has to go
     where each of them is."""
     cls = module.class_of(function)
-    moves = module.calls("to", "cuda", inside=cls) if cls is not None else ()
+    moves = module.calls(*TO_DEVICE, inside=cls) if cls is not None else ()
     return any(
         isinstance(said := next(iter(given(each)), None), ast.Constant)
         and (isinstance(said.value, int) or ":" in str(said.value))

@@ -6,11 +6,16 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Rule, Value
-from tensortrail.rules.devices._device_names_held import (
-    is_named_too,
-    may_hold_a_name,
-    names_a_device,
+from tensortrail.rules.devices._compared_names import (
+    DISPLAYS,
+    binds_lists,
+    is_a_name,
+    links,
+    listed_names,
+    may_say_a_device,
+    names_in_pattern,
 )
+from tensortrail.rules.devices._device_names_held import is_named_too
 from tensortrail.rules.devices._device_values import is_chain, is_device, source_of_device
 from tensortrail.rules.devices._only_moves import always_moves
 from tensortrail.rules.devices._switched_off import is_switched
@@ -18,19 +23,6 @@ from tensortrail.rules.shared.imports import imports_torch
 
 _NAME = rb"[\"'](?:cpu|cuda|meta|mps|xpu|npu|hpu|xla|mlu|musa)\b"
 _OR_TEXT = (Kind.DEVICE, Kind.DEVICE_STRING, Kind.OTHER)
-_SAID = (
-    ast.Constant, ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.IfExp, ast.BoolOp,
-    ast.NamedExpr, ast.Await,
-)  # fmt: skip
-"""What may say a device, or the name of one."""
-_OTHER_ATTRIBUTES = frozenset({"shape", "dtype", "ndim", "requires_grad", "__class__"})
-_OTHER_CALLS = frozenset("len set list tuple sorted id type int float sum max min abs".split())
-_DISPLAYS = (ast.List, ast.Tuple, ast.Set)
-_BINDING = (
-    ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.For, ast.AsyncFor, ast.comprehension, ast.Tuple,
-    ast.List,
-)  # fmt: skip
-"""Where a list gets a name, or each of its parts does."""
 
 
 class DeviceEqStr(Rule):
@@ -220,25 +212,27 @@ def f(device: torch.device | str):
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
-        by_name = _binds_lists(module)
+        by_name = binds_lists(module)
         for compare in module.nodes(ast.Compare):
-            for left, comparison, right in _links(module, compare):
-                if not _may_say_a_device(left):
+            for left, comparison, right in links(module, compare):
+                if not may_say_a_device(left):
                     continue
                 if isinstance(comparison, (ast.Eq, ast.NotEq)):
-                    if not _may_say_a_device(right):
+                    if not may_say_a_device(right):
                         continue
-                    if _named(module, right):
+                    if is_a_name(module, right):
                         yield from self._compared(module, compare, left, [right])
-                    elif _named(module, left):
+                    elif is_a_name(module, left):
                         yield from self._compared(module, compare, right, [left])
                 elif isinstance(comparison, (ast.In, ast.NotIn)):
-                    listed = by_name or isinstance(right, _DISPLAYS)
-                    names = _listed(module, right) if listed else []
-                    if names and all(_named(module, each) for each in names):
+                    listed = by_name or isinstance(right, DISPLAYS)
+                    names = listed_names(module, right) if listed else []
+                    if names and all(is_a_name(module, each) for each in names):
                         yield from self._compared(module, compare, left, names)
         for choice in module.nodes(ast.Match):
-            named = [each for case in choice.cases for each in _patterns(module, case.pattern)]
+            named = [
+                each for case in choice.cases for each in names_in_pattern(module, case.pattern)
+            ]
             if named:
                 yield from self._compared(module, choice.subject, choice.subject, named)
 
@@ -298,67 +292,6 @@ def _weight(module: Module, node: ast.expr, device: ast.expr, certain: bool) -> 
     if always_moves(module, node) or is_named_too(module, device) or is_switched(module, node):
         return Severity.NOTE
     return Severity.ERROR if certain else Severity.WARNING
-
-
-def _may_say_a_device(node: ast.expr) -> bool:
-    """Or name one. Of anything else there is nothing to say, whoever is compared with it."""
-    if isinstance(node, ast.Constant):
-        return names_a_device(node.value)
-    if isinstance(node, ast.Attribute):
-        return node.attr not in _OTHER_ATTRIBUTES
-    if isinstance(node, ast.Call):
-        return getattr(node.func, "id", "") not in _OTHER_CALLS
-    return isinstance(node, _SAID)
-
-
-def _links(module: Module, compare: ast.Compare) -> list[tuple[ast.expr, ast.cmpop, ast.expr]]:
-    """`a == b` and `b == "cuda"` of `a == b == "cuda"`. Who is equal to all of them is asked of
-    the first one that is known to be a device."""
-    operands = [compare.left, *compare.comparators]
-    found = list(zip(operands, compare.ops, operands[1:], strict=False))
-    if len(found) == 1 or not all(isinstance(each, ast.Eq) for each in compare.ops):
-        return found
-    names = [each for each in operands if _named(module, each)]
-    devices = [each for each in operands if is_device(module, each)]
-    return [(devices[0], compare.ops[0], names[0])] if names and devices else []
-
-
-def _named(module: Module, node: ast.expr) -> bool:
-    if isinstance(node, ast.Constant):
-        return names_a_device(node.value)
-    if not may_hold_a_name(module, node):
-        return False
-    value = module.value_of(node)
-    return names_a_device(value.constant) and not value.may_be(Kind.DEVICE)
-
-
-def _listed(module: Module, node: ast.expr) -> list[ast.expr]:
-    """The elements of a list, tuple or set, or of the one that a name stands for."""
-    if isinstance(node, ast.Name):
-        origins = module.value_of(node).origins
-        node = origins[0] if len(origins) == 1 else node
-    return node.elts if isinstance(node, _DISPLAYS) else []
-
-
-def _binds_lists(module: Module) -> bool:
-    """The file has a list of what may be devices that a name may stand for."""
-    displays: list[ast.List | ast.Tuple | ast.Set] = [*module.nodes(ast.Set)]
-    displays += [*module.nodes(ast.List), *module.nodes(ast.Tuple)]
-    return any(
-        each.elts
-        and isinstance(module.parent(each), _BINDING)
-        and not isinstance(getattr(each, "ctx", None), ast.Store)
-        and all(map(_may_say_a_device, each.elts))
-        for each in displays
-    )
-
-
-def _patterns(module: Module, pattern: ast.pattern) -> list[ast.expr]:
-    """The device names that a pattern compares the subject with."""
-    if isinstance(pattern, ast.MatchOr):
-        return [name for each in pattern.patterns for name in _patterns(module, each)]
-    named = isinstance(pattern, ast.MatchValue) and _named(module, pattern.value)
-    return [pattern.value] if isinstance(pattern, ast.MatchValue) and named else []
 
 
 def _asked_as_a_device_too(module: Module, node: ast.expr, device: ast.expr) -> bool:

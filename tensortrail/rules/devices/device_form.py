@@ -7,6 +7,7 @@ from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Rule
 from tensortrail.rules.devices._at_hand import said_device
 from tensortrail.rules.devices._forms import (
+    NUMBERED,
     asks_for_number,
     is_callers,
     is_number,
@@ -21,7 +22,6 @@ from tensortrail.rules.shared.imports import imports_torch
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line
 
-_NUMBERED = frozenset({"cuda", "xpu", "mps", "npu", "hpu", "mlu", "musa"})
 """Devices of which a tensor always names the number: `cuda:0`, never `cuda`."""
 _CONTEXTS = frozenset({"torch.cuda.device", "torch.xpu.device", "torch.npu.device"})
 _EITHER = (
@@ -245,7 +245,7 @@ def f(device: Union[str, torch.device]):
         if made is None or given is None or made.keywords:
             return
         if isinstance(given, ast.Constant):
-            if given.value in _NUMBERED and not _is_normalized(module, compare, tensors):
+            if given.value in NUMBERED and not _is_normalized(module, compare, tensors):
                 yield self.finding(
                     module,
                     compare,

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.defaults import with_defaults
-from tensortrail.rules.devices._accepted import parameters
 from tensortrail.rules.devices._at_hand import device_parameter, devices_said, said_device
 from tensortrail.rules.devices._device_aware import is_of_answer, sets_own_device
 from tensortrail.rules.devices._of_each import parameters_of_each
@@ -20,7 +19,7 @@ from tensortrail.rules.devices._weights import (
     tests_meta,
 )
 from tensortrail.rules.shared import objects
-from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.functions import functions, parameters
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.operations import operations
 from tensortrail.rules.shared.sentences import one_line

@@ -17,6 +17,7 @@ from tensortrail.rules.devices._customs import (
     named,
 )
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.objects import resolved_name
 
 _ENOUGH, _ENOUGH_HERE, _ENOUGH_OF_ALL, _ENOUGH_OF_OTHERS = 4, 1, 6, 2
 """Calls that make a custom: of one factory, in one function, of all factories, of other names."""
@@ -167,7 +168,7 @@ def grid(x, n, m):
                 yield self._of_package(module, call)
 
     def _of_package(self, module: Module, call: ast.Call) -> Finding:
-        name, (count, _) = _name(module, call), module.usual_in_project(call, "device")
+        name, (count, _) = resolved_name(module, call), module.usual_in_project(call, "device")
         return self.finding(
             module,
             call,
@@ -210,7 +211,7 @@ def _departures(module: Module) -> Iterator[tuple[str, Departure]]:
 def _left_out_in_package(module: Module) -> Iterator[ast.Call]:
     """`schedule.set_timesteps(n)`, where nearly all other files pass `device` to that method."""
     methods = [each for each in module.nodes(ast.Call) if isinstance(each.func, ast.Attribute)]
-    for name, calls in grouped(methods, lambda each: _name(module, each)).items():
+    for name, calls in grouped(methods, lambda each: resolved_name(module, each)).items():
         left = [each for each in calls if "device" not in named(each)]
         if not left or name in _OF_ANYTHING or not _is_usual_in_package(module, left[0]):
             continue
@@ -232,15 +233,11 @@ def _is_usual_in_package(module: Module, call: ast.Call) -> bool:
 
 def _other_calls(module: Module) -> dict[str, list[ast.Call]]:
     """Calls of anything else by name, if at least one of them is given a device."""
-    names = {_name(module, each) for each in module.nodes(ast.Call) if "device" in named(each)}
+    names = {
+        resolved_name(module, each) for each in module.nodes(ast.Call) if "device" in named(each)
+    }
     names -= {*MAKERS, "to", ""}
     return {name: list(module.calls(name)) for name in sorted(names)}
-
-
-def _name(module: Module, call: ast.Call) -> str:
-    if isinstance(call.func, ast.Attribute):
-        return call.func.attr
-    return module.qualified(call.func).rpartition(".")[2]
 
 
 def _takes_the_dtype(keyword: ast.keyword) -> bool:

@@ -12,13 +12,13 @@ from tensortrail.rules.devices._accepted import (
     device_at_hand,
     is_maker,
     is_read,
-    parameters,
 )
 from tensortrail.rules.devices._customs import is_explained, may_be_given_anything, named
 from tensortrail.rules.devices._options import unread_options
-from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.functions import functions, parameters
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import called, given
+from tensortrail.rules.shared.moves import MOVES
+from tensortrail.rules.shared.objects import called, given, is_called, last_name
 from tensortrail.rules.view import FunctionNode
 
 _FORWARDED = re.compile("device|dtype|map_location|offload|generator")
@@ -294,7 +294,7 @@ def _hands_on_to_its_base(statement: ast.stmt) -> bool:
 def _takes_its_neighbour(call: ast.Call, name: str) -> bool:
     """A factory that could be given this, and is given the device."""
     func = call.func
-    last = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+    last = last_name(func)
     takes = name == "generator" or (name == "dtype" and last in _OF_NUMBERS)
     return takes and "device" in named(call)
 
@@ -303,7 +303,7 @@ def _is_explained(module: Module, call: ast.Call) -> bool:
     if is_maker(module, call):
         return is_explained(module, call)
     above = module.parent(call)
-    return isinstance(above, ast.Attribute) and above.attr in ("to", "cuda", "cpu", "item")
+    return isinstance(above, ast.Attribute) and above.attr in MOVES | {"item"}
 
 
 def _modelled_on(module: Module, function: FunctionNode, call: ast.Call) -> str:
@@ -335,12 +335,7 @@ def _is_of_a_tensor(module: Module, node: ast.Attribute, call: ast.Call) -> bool
         return False
     if module.qualified(node.value).startswith(("torch", "numpy")):
         return False
-    return is_maker(module, call) or node.attr != "size" or _is_called(module, node)
-
-
-def _is_called(module: Module, node: ast.AST) -> bool:
-    above = module.parent(node)
-    return isinstance(above, ast.Call) and above.func is node
+    return is_maker(module, call) or node.attr != "size" or is_called(module, node)
 
 
 def _measured(module: Module, function: FunctionNode, call: ast.Call) -> str:

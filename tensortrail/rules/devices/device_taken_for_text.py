@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._device_values import is_device
-from tensortrail.rules.devices._forms import is_tested, made_device
+from tensortrail.rules.devices._forms import NUMBERED, is_tested, made_device
 from tensortrail.rules.shared.imports import imported_packages
 from tensortrail.rules.shared.sentences import one_line
 
-_NUMBERED = frozenset({"cuda", "xpu", "mps", "npu", "hpu", "mlu", "musa"})
 """Devices of which a tensor always names the number: `cuda:0`, never `cuda`."""
 _OF_TEXTS = frozenset(
     "startswith endswith split rsplit partition lower upper strip replace removeprefix".split()
@@ -231,7 +230,7 @@ def f(model):
     ) -> Iterator[Finding]:
         always = "never" if isinstance(compare.ops[0], ast.Eq) else "always"
         device = _made_a_text(module, node)
-        if device is not None and text in _NUMBERED and _is_of_a_tensor(module, device):
+        if device is not None and text in NUMBERED and _is_of_a_tensor(module, device):
             shown = module.text(device)
             edit = module.replace(node, f"{shown}.type")
             yield self.finding(
@@ -331,12 +330,12 @@ def _made_a_text(module: Module, node: ast.expr) -> ast.expr | None:
 
 def _names_a_number(text: str | None) -> bool:
     kind, _, number = (text or "").partition(":")
-    return kind in _NUMBERED and number.isdigit()
+    return kind in NUMBERED and number.isdigit()
 
 
 def _is_no_type(text: str) -> bool:
     kind, _, number = text.partition(":")
-    return (kind in _NUMBERED and number.isdigit()) or text.lower() == "gpu"
+    return (kind in NUMBERED and number.isdigit()) or text.lower() == "gpu"
 
 
 def _is_type_of_a_device(module: Module, node: ast.expr) -> bool:

@@ -1,48 +1,33 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Near, Rule
 from tensortrail.rules.devices._dropped import (
-    IN_PLACE_NAMES,
     changes_nothing,
     gives_itself,
-    is_each_device_in_turn,
-    is_provoked,
     is_tensor,
     moves_bytes,
-    never_runs,
     source_of,
     weight,
     what_is_moved,
     works_in_place,
 )
 from tensortrail.rules.devices._dropped_batch import taken_as_tensor, written_back
+from tensortrail.rules.devices._dropped_moves import (
+    STATEMENT,
+    WORDS,
+    dropped_moves,
+    is_loop_variable,
+)
 from tensortrail.rules.devices._rebound import (
     copies_not_in_place,
     may_be_tensor_given_back,
     rebound_in_loops,
 )
 from tensortrail.rules.shared.sentences import one_line
-
-_MOVES = ("to", "cpu", "cuda", "detach", "contiguous", "half", "float", "bfloat16", "clone")
-_WORDS = tuple(f".{name}(" for name in _MOVES)
-_VERB = rb"\.(?:to|cpu|cuda|detach|contiguous|half|float|bfloat16|clone)\("
-_ARGUMENTS = rb"[^()\n]*(?:\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)[^()\n]*)*\)"
-_NOT_DROPPED = (
-    rb"(?![ \t]*(?:(?:return|yield|raise|assert|del|for|with|import|from)\b|#|>>>|\.\.\. "
-    rb"|[\w.]+\[[^()\n]*\][ \t]*=[^=]"
-    rb"|(?:[\w.]*[._])?(?:" + IN_PLACE_NAMES.encode() + rb")\d*" + _VERB + rb"))"
-)
-_STATEMENT = re.compile(
-    _NOT_DROPPED
-    + rb"(?:[^\n]*[;:](?![^=\n(\[{.]*[)\]}])" + _NOT_DROPPED  # begins a line, or follows these
-    + rb")?[^=\n(\[{]*(?:[(\[{)\]}][^\n]*)?" + _VERB  # no assignment before it
-    + rb"(?:" + _ARGUMENTS + rb"[ \t]*(?:[;#\\\r\n]|$)|(?!" + _ARGUMENTS + rb"))"
-)  # fmt: skip
 
 
 class DiscardedTo(Rule):
@@ -78,9 +63,9 @@ class DiscardedTo(Rule):
     since = "0.2.0"
     severity = Severity.ERROR
     triggers = (
-        *(Near(word, _STATEMENT) for word in _WORDS),
+        *(Near(word, STATEMENT) for word in WORDS),
         ".data.copy(",
-        *((word, over) for word in _WORDS for over in ("parameters(", "buffers(")),
+        *((word, over) for word in WORDS for over in ("parameters(", "buffers(")),
     )
 
     bad = (
@@ -301,7 +286,7 @@ def can_cast(device):
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
-        for statement, call, subject in _dropped(module):
+        for statement, call, subject in dropped_moves(module):
             taker = taken_as_tensor(module, statement, subject)
             if taker is not None and moves_bytes(module, call):
                 yield self._of_batch(module, statement, call, subject, taker)
@@ -373,29 +358,7 @@ def can_cast(device):
 
     def _kept(self, module: Module, statement: ast.Expr, call: ast.Call) -> Fix | None:
         root = what_is_moved(call)
-        if not isinstance(root, ast.Name) or _is_loop_variable(module, root):
+        if not isinstance(root, ast.Name) or is_loop_variable(module, root):
             return None
         edit = module.insert_before(statement, f"{root.id} = ")
         return module.fix("keep the result", Safety.UNSAFE, edit)
-
-
-def _dropped(module: Module) -> Iterator[tuple[ast.Expr, ast.Call, ast.expr]]:
-    """Statements that are nothing but moves, `x.to(d)` or `x.to(d), y.to(d)`: each move, and what
-    is moved."""
-    for statement in module.nodes(ast.Expr):
-        value = statement.value
-        for call in value.elts if isinstance(value, ast.Tuple) else [value]:
-            if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
-                continue
-            if call.func.attr not in _MOVES or is_each_device_in_turn(module, call):
-                continue
-            if not (is_provoked(module, statement) or never_runs(module, statement, call)):
-                yield statement, call, call.func.value
-
-
-def _is_loop_variable(module: Module, name: ast.Name) -> bool:
-    return any(
-        isinstance(up, (ast.For, ast.AsyncFor))
-        and any(isinstance(each, ast.Name) and each.id == name.id for each in ast.walk(up.target))
-        for up in module.ancestors(name)
-    )

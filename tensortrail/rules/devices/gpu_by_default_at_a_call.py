@@ -12,6 +12,7 @@ from tensortrail.rules.devices._device_aware import sets_up
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import device_given
+from tensortrail.rules.shared.objects import is_before
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.view import FunctionNode
 
@@ -252,10 +253,6 @@ def _bound(module: Module, function: FunctionNode) -> list[ast.Assign]:
 
 def _known(module: Module, bound: list[ast.Assign], call: ast.Call) -> str:
     """ "device", if it is bound before the call and is no GPU by its text."""
-    values = [each.value for each in bound if _is_before(each, call)]
+    values = [each.value for each in bound if is_before(each, call)]
     known = values and not any(is_cuda_literal(module, each) for each in values)
     return "device" if known else ""
-
-
-def _is_before(statement: ast.stmt, call: ast.Call) -> bool:
-    return (statement.lineno, statement.col_offset) < (call.lineno, call.col_offset)

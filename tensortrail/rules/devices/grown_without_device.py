@@ -9,6 +9,7 @@ from tensortrail.rules.devices._device_aware import sets_up
 from tensortrail.rules.places import Held, Place, What, Where
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.moves import TO_DEVICE
 from tensortrail.rules.view import FunctionNode
 
 
@@ -252,7 +253,7 @@ def _is_computed_with(module: Module, read: ast.Attribute) -> bool:
 def _is_moved(module: Module, read: ast.AST) -> bool:
     """`self.table[...].to(x)`, or through a name: whoever reads it brings it along."""
     for up in module.ancestors(read):
-        if isinstance(up, ast.Attribute) and up.attr in ("to", "type_as", "cuda", "device"):
+        if isinstance(up, ast.Attribute) and up.attr in TO_DEVICE | {"type_as", "device"}:
             return up.attr != "device"
         if isinstance(up, ast.stmt):
             return False

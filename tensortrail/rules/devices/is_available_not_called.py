@@ -11,6 +11,7 @@ from tensortrail.rules.devices._uncalled import (
     moves_not_made,
     questions_taken_for_answers,
 )
+from tensortrail.rules.shared.moves import MOVES
 from tensortrail.rules.shared.sentences import one_line
 
 _QUESTIONS = (
@@ -18,7 +19,6 @@ _QUESTIONS = (
     "is_scripting is_tracing is_compiling is_grad_enabled"
 ).split()
 _JOBS = ("empty_cache", "synchronize", "_stats", "ipc_collect")
-_MOVES = ("cuda", "cpu", "to", "xpu", "npu")
 
 
 def _uncalled(word: str) -> re.Pattern[bytes]:
@@ -74,7 +74,7 @@ class IsAvailableNotCalled(Rule):
     triggers = (
         *((Near(word, _uncalled(word), ("torch",))) for word in _QUESTIONS),
         *((Near(word, _statement(word), ("torch",))) for word in _JOBS),
-        *((Near(f".{word}", _move(word), ("torch",))) for word in _MOVES),
+        *((Near(f".{word}", _move(word), ("torch",))) for word in sorted(MOVES)),
     )
 
     bad = (

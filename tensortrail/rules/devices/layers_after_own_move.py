@@ -10,10 +10,9 @@ from tensortrail.rules.devices._device_aware import sets_up
 from tensortrail.rules.devices._replaced_after_move import is_new_on_default, makes_layers
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.moves import MODULE_TO_DEVICE
 from tensortrail.rules.shared.objects import is_self, receiver
 from tensortrail.rules.view import FunctionNode
-
-_MOVES = ("to", "cuda", "to_empty", "xpu", "npu")
 
 
 class LayersAfterOwnMove(Rule):
@@ -39,7 +38,7 @@ class LayersAfterOwnMove(Rule):
     name = "layers-after-own-move"
     severity = Severity.WARNING
     confidence = Confidence.HIGH
-    triggers = tuple(("torch", f"self.{name}(") for name in _MOVES)
+    triggers = tuple(("torch", f"self.{name}(") for name in sorted(MODULE_TO_DEVICE))
     bad = (
         Bad(
             "from torch import nn\n\n\nclass Net(nn.Module):\n"
@@ -109,7 +108,7 @@ class LayersAfterOwnMove(Rule):
             facts = module.class_facts(cls) if isinstance(cls, ast.ClassDef) else None
             if not sets_up(function) or facts is None or not facts.is_module:
                 continue
-            for move in module.calls(*_MOVES, inside=function):
+            for move in module.calls(*MODULE_TO_DEVICE, inside=function):
                 made = list(_made_after(module, function, move))
                 if made:
                     yield self._reported(module, move, made)
@@ -159,7 +158,7 @@ def _is_moved_later(module: Module, made: ast.Assign) -> bool:
         if owner is None or not module.text(owner).startswith("self"):
             continue
         name = getattr(call.func, "attr", "")
-        if name in _MOVES or _moves(module, module.class_of(made), name):
+        if name in MODULE_TO_DEVICE or _moves(module, module.class_of(made), name):
             return True
     return False
 
@@ -169,6 +168,6 @@ def _moves(module: Module, cls: ast.ClassDef | None, name: str) -> bool:
     return any(
         isinstance(each, ast.FunctionDef)
         and each.name == name
-        and any(True for _ in module.calls(*_MOVES, inside=each))
+        and any(True for _ in module.calls(*MODULE_TO_DEVICE, inside=each))
         for each in methods
     )

@@ -6,28 +6,21 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._accepted import (
-    accepting,
-    is_maker,
-    is_weighted_layer,
-    parameters,
-    passes_on,
-)
+from tensortrail.rules.devices._accepted import accepting, is_maker, is_weighted_layer, passes_on
 from tensortrail.rules.devices._customs import is_explained, is_followed_by, named
 from tensortrail.rules.devices._device_aware import is_in_module
 from tensortrail.rules.devices._twins import is_moved_there_later
-from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.functions import functions, parameters
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import keyword_given
+from tensortrail.rules.shared.moves import MODULE_TO_DEVICE, TO_DTYPE
 from tensortrail.rules.shared.named_for_cpu import is_named_for_the_cpu
 from tensortrail.rules.shared.objects import called
 from tensortrail.rules.view import FunctionNode
 
-_MOVES = frozenset({"to", "to_empty", "cuda"})
 _KEEPS = frozenset({"as_tensor", "asarray"})
 """Factories that leave a tensor where it is."""
 _KEEPERS = frozenset({"Parameter", "Buffer", "register_buffer", "register_parameter"})
-_CASTS = frozenset({"to", "float", "half", "double", "bfloat16", "int", "long", "bool", "type"})
 _OF_NUMBERS = frozenset({"zeros", "ones", "empty", "full", "rand", "randn", "linspace"})
 """Factories that make indices and counts seldom."""
 _OTHERS_FOR_EACH = 2
@@ -158,7 +151,7 @@ class LeftOutOfOneCall(Rule):
             each
             for each in module.nodes(ast.Call, function)
             if passes_on(each, name)
-            and called(each) not in _MOVES
+            and called(each) not in MODULE_TO_DEVICE
             and module.function_of(each) is function
         ]
         pairs = list(_given_both(module, function)) if name == "dtype" else []
@@ -237,7 +230,7 @@ def _is_swapped_in(module: Module, call: ast.Call) -> bool:
 
 
 def _makes_numbers(module: Module, call: ast.Call) -> bool:
-    return called(call) in _OF_NUMBERS and not is_followed_by(module, call, _CASTS)
+    return called(call) in _OF_NUMBERS and not is_followed_by(module, call, TO_DTYPE)
 
 
 def _is_usually_given(module: Module, call: ast.Call, name: str) -> bool:

@@ -7,9 +7,9 @@ from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._asked_in_vain import asked_in_vain
 from tensortrail.rules.devices._beforehand import is_beforehand
-from tensortrail.rules.devices._kept_by_class import MOVERS, Kept, Mover, left_behind, movers
+from tensortrail.rules.devices._kept_by_class import BRINGERS, Kept, Mover, left_behind, movers
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import called, given
+from tensortrail.rules.shared.objects import called, given, is_text
 
 _GRID = """\
 from dataclasses import dataclass
@@ -157,7 +157,7 @@ class LeftOutOfTo(Rule):
     severity = Severity.WARNING
     warns = False
     explains = ("DEV530",)
-    triggers = tuple(f"def {name}(" for name in sorted(MOVERS))
+    triggers = tuple(f"def {name}(" for name in sorted(BRINGERS))
     bad = (
         Bad(
             _GRID.replace("MORE", ""),
@@ -268,7 +268,7 @@ class LeftOutOfTo(Rule):
                 if left:
                     yield self._reported(module, mover, left)
             for function in cls.body:
-                if isinstance(function, ast.FunctionDef) and function.name in MOVERS:
+                if isinstance(function, ast.FunctionDef) and function.name in BRINGERS:
                     yield from self._in_vain(module, function)
 
     def _in_vain(self, module: Module, function: ast.FunctionDef) -> Iterator[Finding]:
@@ -309,15 +309,11 @@ def _is_idle(module: Module, mover: Mover) -> bool:
     function = mover.function
     given = {each.arg for each in function.args.args[1:2]}
     used = {each.id for each in module.nodes(ast.Name, function)}
-    steps = [each for each in function.body if not _is_text(each)]
+    steps = [each for each in function.body if not is_text(each)]
     stub = not steps or isinstance(steps[0], ast.Raise) or bool(function.decorator_list)
     returns = module.nodes(ast.Return, function)
     own = all(module.text(each.value) == "self" for each in returns if each.value is not None)
     return bool(given) and given.isdisjoint(used) and not stub and bool(returns) and own
-
-
-def _is_text(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 def _fix(module: Module, last: ast.Assign | None, mover: Mover, left: Sequence[Kept]) -> Fix | None:

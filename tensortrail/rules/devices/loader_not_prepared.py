@@ -8,11 +8,12 @@ from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._batches import names_bound, without_counter
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.moves import TO_DEVICE
 from tensortrail.rules.shared.objects import called, given
 from tensortrail.rules.shared.prepared import is_prepared
 from tensortrail.rules.view import FunctionNode
 
-_MOVES = ("to", "cuda", "send_to_device", "_prepare_inputs", "recursively_apply")
+_MOVES = TO_DEVICE | {"send_to_device", "_prepare_inputs", "recursively_apply"}
 _AROUND = ("enumerate", "tqdm", "trange", "iter", "islice")
 _LOADER = "torch.utils.data.DataLoader"
 

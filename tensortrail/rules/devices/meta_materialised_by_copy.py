@@ -18,6 +18,7 @@ from tensortrail.rules.shared.failures import NO_VALUES, errors, weight
 from tensortrail.rules.shared.history import lacking_file, not_loaded, put_there
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import doer, where
+from tensortrail.rules.shared.moves import MOVES
 from tensortrail.rules.shared.operands import Operand, called
 from tensortrail.rules.shared.sentences import one_line
 
@@ -167,7 +168,7 @@ def cast(weight):
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):
             return
-        for call in module.calls("to", "cuda", "cpu"):
+        for call in module.calls(*MOVES):
             func = call.func
             if not isinstance(func, ast.Attribute) or not _goes_to_a_device(module, call):
                 continue
@@ -251,7 +252,7 @@ def _to_empty(timeline: Timeline, event: Event) -> Fix | None:
 
 
 def _goes_to_a_device(module: Module, call: ast.Call) -> bool:
-    if module.text(call.func).rpartition(".")[2] in ("cuda", "cpu"):
+    if module.text(call.func).rpartition(".")[2] in MOVES - {"to"}:
         return True
     said = said_device(module, call)
     return said is not None and "meta" not in module.text(said)

@@ -11,6 +11,7 @@ from tensortrail.rules.devices._batches import is_to_a_device
 from tensortrail.rules.devices._left_beside_model import bare
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.layers import WITH_PARAMETERS
+from tensortrail.rules.shared.moves import MAY_PLACE, TO_DEVICE
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.shared.origins import text_behind
 from tensortrail.rules.shared.sentences import one_line
@@ -18,7 +19,6 @@ from tensortrail.rules.shared.sentences import one_line
 _PLACES = re.compile(
     r"device|cuda|gpu|cpu|map_location|\.to\(|prepare\(|dispatch|meta\b", re.IGNORECASE
 )
-_MOVERS = frozenset({"to", "cuda", "prepare", "to_empty", "xpu", "npu", "dispatch_model"})
 
 
 class ModelMovedOnOnePath(Rule):
@@ -206,7 +206,7 @@ def _move(
 
 
 def _moves(module: Module, call: ast.Call) -> bool:
-    return called(call) in ("to", "cuda") and is_to_a_device(module, call)
+    return called(call) in TO_DEVICE and is_to_a_device(module, call)
 
 
 def _makes_a_model(module: Module, node: ast.expr) -> bool:
@@ -253,7 +253,7 @@ def _is_moved_later(module: Module, choice: ast.If, name: str) -> bool:
         owner = receiver(call)
         given = [*call.args, *(each.value for each in call.keywords)]
         own = owner is not None and module.text(owner).startswith(name)
-        if called(call) in _MOVERS and (own or name in map(module.text, given)):
+        if called(call) in MAY_PLACE and (own or name in map(module.text, given)):
             return True
     return any(
         name in map(module.text, each.targets) and _PLACES.search(module.text(each.value))

@@ -9,6 +9,7 @@ from tensortrail.rules import Bad, Good, Kind, Module, Near, Rule
 from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.shared.given_weights import takes_its_weights
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.moves import MOVES
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.shared.origins import behind
 
@@ -184,7 +185,7 @@ def _knows_where_they_lie(module: Module, holder: ast.expr, name: str) -> bool:
     """`self.blocks[0].to(x.device)` in the class, or `self.blocks[0](x.to(self.device))`: it knows
     that they are left behind."""
     shown = f"self.{name}"
-    for move in module.calls("to", "cuda", "cpu", inside=module.class_of(holder)):
+    for move in module.calls(*MOVES, inside=module.class_of(holder)):
         around = module.parent(move)
         given_to = around.func if isinstance(around, ast.Call) and move in around.args else None
         if _is_member(module, receiver(move), shown) or _is_member(module, given_to, shown):

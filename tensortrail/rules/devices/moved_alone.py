@@ -9,6 +9,7 @@ from tensortrail.rules.devices._lying import is_legal
 from tensortrail.rules.devices._makers import outermost
 from tensortrail.rules.places import FunctionPlaces, Held, Meeting, What, Where
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.moves import TO_DEVICE
 from tensortrail.rules.shared.tensor_origin import is_dtype
 
 
@@ -125,7 +126,7 @@ class MovedAlone(Rule):
 
 def _moves_of_members(module: Module) -> Iterator[ast.Call]:
     """`a.b.to(...)`; a member that is given a name first is moved as a plain name."""
-    for call in module.calls("to", "cuda"):
+    for call in module.calls(*TO_DEVICE):
         func = call.func
         member = isinstance(func, ast.Attribute) and not isinstance(func.value, ast.Call)
         if member and not _casts(module, call):

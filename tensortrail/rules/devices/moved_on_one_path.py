@@ -11,6 +11,7 @@ from tensortrail.rules.devices._lying import described, excluded, is_legal, same
 from tensortrail.rules.devices._makers import outermost
 from tensortrail.rules.places import Held, Meeting, Place, What, Where
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.moves import TO_DEVICE
 
 _ABOUT_THE_VALUE = re.compile(r"\bis None\b|isinstance|is_tensor|hasattr|in the function called")
 
@@ -132,7 +133,7 @@ def _is_taken_too(meeting: Meeting, others: Sequence[Meeting], left: Place) -> b
 
 
 def _moves_in_branches(module: Module) -> Iterator[ast.Call]:
-    for call in module.calls("to", "cuda"):
+    for call in module.calls(*TO_DEVICE):
         statement = module.statement_of(call)
         start = call if module.nodes(ast.IfExp, statement) else statement
         around = chain([start], module.ancestors(start))
@@ -174,5 +175,5 @@ def _is_a_move(node: ast.AST | None) -> bool:
     return (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
-        and node.func.attr in ("to", "cuda")
+        and node.func.attr in TO_DEVICE
     )

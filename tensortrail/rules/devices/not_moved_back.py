@@ -171,18 +171,13 @@ def scores(model, rows, device):
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):
             return
-        for call in module.nodes(ast.Call):
+        for loop, call in _calls_in_loops(module):
             for model in sent_to_cpu(module, call):
-                loop = _loop(module, call)
-                if loop is None or _is_left(module, call, loop):
-                    continue
                 used = _used_on_gpu(module, loop, call, model)
+                if used is None or _is_left(module, call, loop):
+                    continue
                 moved = moved_before(module, loop, model)
-                if (
-                    used is not None
-                    and moved is not None
-                    and stays_there(module, loop, call, model)
-                ):
+                if moved is not None and stays_there(module, loop, call, model):
                     yield self._found(module, call, model, used, moved)
 
     def _found(
@@ -197,15 +192,16 @@ def scores(model, rows, device):
         )
 
 
-def _loop(module: Module, call: ast.Call) -> Loop | None:
-    """The outermost loop of the function around the call."""
-    function = module.function_of(call)
-    around = [
-        each
-        for each in module.ancestors(call)
-        if isinstance(each, Loop) and module.function_of(each) is function
-    ]
-    return around[-1] if around else None
+def _calls_in_loops(module: Module) -> Iterator[tuple[Loop, ast.Call]]:
+    """With the outermost loop of the function around the call."""
+    loops: tuple[Loop, ...] = (*module.nodes(ast.For), *module.nodes(ast.While))
+    for loop in loops:
+        function = module.function_of(loop)
+        around = (each for each in module.ancestors(loop) if isinstance(each, Loop))
+        if not any(module.function_of(each) is function for each in around):
+            for call in module.nodes(ast.Call, loop):
+                if module.function_of(call) is function:
+                    yield loop, call
 
 
 def _is_left(module: Module, call: ast.Call, loop: Loop) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.moves import ACCELERATORS, TO_DEVICE
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.shared.optimizers import model_behind
 from tensortrail.rules.shared.origins import behind
@@ -42,10 +43,7 @@ class OptimizerBeforeMove(Rule):
     code = "DEV543"
     name = "optimizer-before-move"
     severity = Severity.ERROR
-    triggers = (
-        ("load_state_dict(", "parameters(", ".to("),
-        ("load_state_dict(", "parameters(", ".cuda("),
-    )
+    triggers = tuple(("load_state_dict(", "parameters(", f".{name}(") for name in sorted(TO_DEVICE))
 
     bad = (
         Bad(
@@ -174,7 +172,7 @@ def _moves(module: Module, call: ast.Call, model: str) -> bool:
     owner = receiver(call)
     if owner is None or module.text(owner) != model:
         return False
-    return called(call) == "cuda" or (called(call) == "to" and _is_device(module, call))
+    return called(call) in ACCELERATORS or (called(call) == "to" and _is_device(module, call))
 
 
 def _is_device(module: Module, call: ast.Call) -> bool:
@@ -193,6 +191,6 @@ def _is_moved_by_hand(module: Module, load: ast.Call, owner: ast.expr) -> bool:
     """The function reaches for `optimizer.state`, or moves the optimizer."""
     function, name = module.function_of(load), module.text(owner)
     for node in module.nodes(ast.Attribute, function):
-        if module.text(node.value) == name and node.attr in ("state", "to", "cuda"):
+        if module.text(node.value) == name and node.attr in TO_DEVICE | {"state"}:
             return True
     return False

@@ -5,15 +5,15 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._accepted import parameters
-from tensortrail.rules.devices._at_hand import named_device
 from tensortrail.rules.devices._dropped import moves_bytes
 from tensortrail.rules.devices._leaves import is_there
+from tensortrail.rules.shared.functions import parameters
+from tensortrail.rules.shared.moves import CASTS, MOVES, named_device
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.shared.sentences import one_line
 
 _MAKERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter"})
-_GIVE_ANOTHER = ("to", "cuda", "cpu", "half", "bfloat16", "double", "type")
+_GIVE_ANOTHER = MOVES | CASTS | {"type"}
 _ATOMS = (ast.Call, ast.Name, ast.Attribute, ast.Subscript)
 
 

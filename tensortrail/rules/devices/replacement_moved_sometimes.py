@@ -8,6 +8,7 @@ from tensortrail.findings import Finding
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.moves import TO_DEVICE
 from tensortrail.rules.shared.objects import called, receiver, root_of
 from tensortrail.rules.view import FunctionNode
 
@@ -111,7 +112,7 @@ def _moved_sometimes(module: Module, function: FunctionNode, placed: ast.Call) -
     new = placed.args[2]
     if not isinstance(new, ast.Name) or _in_parts(module, function, new.id):
         return None
-    moves = [each for each in module.calls("to", "cuda", inside=function) if _moves(each, new.id)]
+    moves = [each for each in module.calls(*TO_DEVICE, inside=function) if _moves(each, new.id)]
     device = module.argument(moves[0], 0, "device") if len(moves) == 1 else None
     if device is None or "device" not in module.text(device):
         return None

@@ -16,6 +16,7 @@ from tensortrail.rules.devices._makers import FACTORIES
 from tensortrail.rules.devices._same_way import Kind, Way, bound, ways
 from tensortrail.rules.shared.functions import parameter_names
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.moves import TO_DEVICE
 from tensortrail.rules.shared.named_for_cpu import is_named_for_the_cpu
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.view import FunctionNode
@@ -220,7 +221,7 @@ def _may_be_forgotten(module: Module, function: FunctionNode, call: ast.Call) ->
 def _is_moved_with_all(module: Module, call: ast.Call) -> bool:
     """`Parts(first, torch.ones(3)).to(device)`."""
     moved = (each for each in module.ancestors(call) if isinstance(each, ast.Attribute))
-    return any(each.attr in ("to", "cuda") for each in moved)
+    return any(each.attr in TO_DEVICE for each in moved)
 
 
 def _holds_nothing(call: ast.Call) -> bool:

@@ -10,11 +10,10 @@ from tensortrail.rules.devices._at_hand import devices_said
 from tensortrail.rules.devices._made_where_moved import is_moved_elsewhere
 from tensortrail.rules.shared.functions import parameter_names
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.moves import MOVE_METHODS
 from tensortrail.rules.shared.placeholders import is_placeholder
 from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import Kind
-
-_MOVES = frozenset({"to", "cuda", "cpu", "xpu", "_apply"})
 
 
 class _Stored(NamedTuple):
@@ -215,7 +214,7 @@ def _said(module: Module, function: FunctionNode) -> Iterator[str]:
 
 def _devices(module: Module, cls: ast.ClassDef, said: Container[str]) -> Iterator[_Stored]:
     """`self.device = device` in `__init__`, assigned nowhere else."""
-    stored = [] if _MOVES & _own_methods(cls) else _stored_once(module, cls)
+    stored = [] if MOVE_METHODS & _own_methods(cls) else _stored_once(module, cls)
     candidates = [(each, value) for each, value in stored if each.name in said]
     facts = module.class_facts(cls) if candidates else None
     if facts is None or not facts.is_module:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._accepted import accepts, parameters, passes_on
+from tensortrail.rules.devices._accepted import accepts, passes_on
 from tensortrail.rules.devices._customs import is_explained, is_followed_by, named
 from tensortrail.rules.devices._twins import (
     are_apart,
@@ -14,16 +14,16 @@ from tensortrail.rules.devices._twins import (
     compared,
     conditions_of_one,
 )
-from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.functions import functions, parameters
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import keyword_given
+from tensortrail.rules.shared.moves import TO_DTYPE
 from tensortrail.rules.shared.objects import called
 from tensortrail.rules.view import FunctionNode
 
 _OPTION = re.compile(
     r"(?:\w+_)?dtype|\w+_device|generator|device_map|map_location|\w*offload\w*", re.IGNORECASE
 )
-_CASTS = frozenset({"to", "float", "half", "double", "bfloat16", "int", "long", "bool", "type"})
 _FILLED = frozenset({"zeros", "ones", "empty", "full"})
 """Masks and sums are made of these, whose type is another one on purpose."""
 _ENOUGH = 3
@@ -155,7 +155,7 @@ def _is_meant(module: Module, call: ast.Call, name: str) -> bool:
         if callee.startswith("numpy."):
             return True
         if (callee.startswith("torch.") and called(call) in _FILLED) or is_followed_by(
-            module, call, _CASTS
+            module, call, TO_DTYPE
         ):
             return True
     return is_explained(module, call)

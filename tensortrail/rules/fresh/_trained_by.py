@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from tensortrail.rules.shared.moves import GIVES_ITSELF
 from tensortrail.rules.shared.objects import called, is_self, receiver
 from tensortrail.rules.shared.optimizers import (
     is_asked_of,
@@ -17,7 +18,6 @@ from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Kind
 
 _LOADS = frozenset({"torch.load", "torch.hub.load", "torch.jit.load"})
-_GIVES_BACK = frozenset("to cuda cpu train eval half float double bfloat16 requires_grad_".split())
 
 
 class Optimized(NamedTuple):
@@ -79,7 +79,7 @@ def _replaces(module: Module, assign: ast.Assign, model: str) -> bool:
     if [module.text(each) for each in assign.targets] != [model]:
         return False
     value = assign.value
-    while isinstance(value, ast.Call) and called(value) in _GIVES_BACK:
+    while isinstance(value, ast.Call) and called(value) in GIVES_ITSELF:
         inner = receiver(value)
         if inner is None:
             return False

@@ -8,6 +8,7 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._customs import is_followed_by
 from tensortrail.rules.fresh._meetings import under_device, with_device
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.moves import MAY_PLACE
 from tensortrail.rules.shared.objects import called
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.shared.tensor_origin import is_factory
@@ -15,7 +16,6 @@ from tensortrail.rules.view import FunctionNode
 
 _REGISTERS = ("register_buffer", "register_parameter")
 _KEEPERS = ("torch.nn.Parameter", "torch.nn.Buffer", "torch.nn.parameter.Parameter")
-_MOVES = frozenset({"to", "to_empty", "_apply", "cuda"})
 
 
 class ConstructorIgnoresDevice(Rule):
@@ -240,7 +240,7 @@ def _is_passed_on(module: Module, use: ast.Name) -> bool:
         return False
     call = module.parent(above)
     func = call.func if isinstance(call, ast.Call) else None
-    return not (isinstance(func, ast.Attribute) and func.attr in _MOVES)
+    return not (isinstance(func, ast.Attribute) and func.attr in MAY_PLACE)
 
 
 def _kept_without_device(module: Module, function: FunctionNode) -> Iterator[ast.Call]:
@@ -255,7 +255,7 @@ def _kept_without_device(module: Module, function: FunctionNode) -> Iterator[ast
         held = module.places(function).seen.get(call)
         if held is not None and held.may_be_scalar and called(call).endswith("tensor"):
             continue  # a number may be anywhere
-        if not (_is_moved_later(module, call) or is_followed_by(module, call, _MOVES)):
+        if not (_is_moved_later(module, call) or is_followed_by(module, call, MAY_PLACE)):
             yield call
 
 
@@ -269,7 +269,7 @@ def _is_moved_later(module: Module, made: ast.Call) -> bool:
         isinstance(call.func, ast.Attribute)
         and isinstance(call.func.value, ast.Attribute)
         and call.func.value.attr == target.attr
-        for call in module.calls(*_MOVES, inside=module.class_of(made))
+        for call in module.calls(*MAY_PLACE, inside=module.class_of(made))
     )
 
 

@@ -6,12 +6,17 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.moves import CASTS, MOVES
 from tensortrail.rules.shared.objects import called, keyword, unpacks
 from tensortrail.rules.view import FunctionNode
 
-_LIKE_IT = frozenset(
-    "to cpu cuda xpu clone detach contiguous half float bfloat16 pin_memory requires_grad_ "
-    "_to_copy _apply_fn_to_data _change_shape __deepcopy__ __copy__ make_like _like".split()
+_LIKE_IT = (
+    MOVES
+    | CASTS
+    | frozenset(
+        "clone detach contiguous float pin_memory requires_grad_ "
+        "_to_copy _apply_fn_to_data _change_shape __deepcopy__ __copy__ make_like _like".split()
+    )
 )
 _CARRIED_OVER = 3
 """So many fields handed from `self` to the new object: it is meant as one like it."""

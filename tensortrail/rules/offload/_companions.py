@@ -10,7 +10,8 @@ from tensortrail.findings import Fix, Safety
 from tensortrail.rules.devices._beforehand import need_not_move
 from tensortrail.rules.shared.buffers import registration
 from tensortrail.rules.shared.given_weights import takes_its_weights
-from tensortrail.rules.shared.objects import called, is_self
+from tensortrail.rules.shared.moves import ACCELERATORS, MOVE_METHODS
+from tensortrail.rules.shared.objects import called, is_none, is_self, last_name
 from tensortrail.rules.shared.operations import Operation, operations
 from tensortrail.rules.shared.placeholders import stands_for_nothing
 from tensortrail.rules.shared.tensor_origin import (
@@ -23,7 +24,6 @@ from tensortrail.rules.shared.tensor_origin import (
 from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Kind
 
-MOVES = frozenset({"to", "cuda", "cpu", "xpu", "_apply"})
 _BUILDING = frozenset({"__init__", "__post_init__", "post_init", "reset_parameters"})
 _LIVING = frozenset({"forward", "__call__", "step"})
 _CASTS = frozenset({"float", "contiguous", "requires_grad_"})
@@ -54,15 +54,15 @@ def plain_companions(module: Module, cls: ast.ClassDef) -> Iterator[Companion]:
         for name, stores in _stores(module, cls).items()
         if name in read
         and name not in facts.registered
-        and not any(_is_plain(each.value) and not _is_none(each.value) for each in stores)
-        and not all(_is_none(each.value) for each in stores)
+        and not any(_is_plain(each.value) and not is_none(each.value) for each in stores)
+        and not all(is_none(each.value) for each in stores)
         and not _follows(module, cls, name)
-        and all(_is_table(module, cls, name, each) or _is_none(each.value) for each in stores)
+        and all(_is_table(module, cls, name, each) or is_none(each.value) for each in stores)
     }
     if not kept:
         return
     for function in methods_of(cls):
-        if function.name in MOVES or not _reads(module, function, kept):
+        if function.name in MOVE_METHODS or not _reads(module, function, kept):
             continue
         if _builds(module, function, kept):
             continue
@@ -70,7 +70,7 @@ def plain_companions(module: Module, cls: ast.ClassDef) -> Iterator[Companion]:
             met = _met(module, operation, kept, facts.registered)
             if met is not None:
                 stores = kept.pop(met[0])
-                first = next(each for each in stores if not _is_none(each.value))
+                first = next(each for each in stores if not is_none(each.value))
                 yield Companion(first, met[0], met[1], operation.node, len(stores) == 1)
 
 
@@ -196,7 +196,7 @@ def _is_plain(value: ast.expr) -> bool:
     if isinstance(value, (ast.Constant, ast.JoinedStr, ast.Compare, ast.BoolOp, ast.Lambda)):
         return True
     func = value.func if isinstance(value, ast.Call) else None
-    name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+    name = last_name(func)
     return name[:1].isupper() and not name.endswith("Tensor")
 
 
@@ -268,12 +268,12 @@ def _follows(module: Module, cls: ast.ClassDef, name: str) -> bool:
         if not is_self(node.value):
             continue
         above = module.parent(node)
-        if isinstance(above, ast.Attribute) and above.attr in ("device", "cuda", "is_cuda"):
+        if isinstance(above, ast.Attribute) and above.attr in ACCELERATORS | {"device", "is_cuda"}:
             return True
         if isinstance(above, ast.Attribute) and above.attr == "to" and _to_device(module, above):
             return True
         function = module.function_of(node)
-        if function is not None and function.name in MOVES:
+        if function is not None and function.name in MOVE_METHODS:
             return True
     return any(
         node.value == name and not _only_asked(module, node)
@@ -337,10 +337,6 @@ def methods_of(cls: ast.ClassDef) -> Iterator[FunctionNode]:
     for each in cls.body:
         if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield each
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
 
 
 def as_buffer(module: Module, companion: Companion) -> Fix | None:

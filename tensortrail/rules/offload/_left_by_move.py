@@ -6,9 +6,10 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tensortrail.rules.offload._companions import MOVES, is_used_as_tensor, methods_of
+from tensortrail.rules.offload._companions import is_used_as_tensor, methods_of
 from tensortrail.rules.shared.functions import parameter_names
-from tensortrail.rules.shared.objects import called, is_self
+from tensortrail.rules.shared.moves import MOVE_METHODS, is_cpu, moves_to_cpu
+from tensortrail.rules.shared.objects import called, is_self, keyword
 from tensortrail.rules.shared.sentences import first_of
 from tensortrail.rules.view import FunctionNode, Module
 
@@ -39,7 +40,7 @@ def left_by_move(module: Module, cls: ast.ClassDef) -> Iterator[Left]:
     if facts is None:
         return
     for method in methods_of(cls):
-        if method.name not in MOVES or any(e in module.text(method) for e in _EVERYTHING):
+        if method.name not in MOVE_METHODS or any(e in module.text(method) for e in _EVERYTHING):
             continue
         copied = dict(_copied_unmoved(module, method))
         moved = list(_moved(module, method))
@@ -67,7 +68,7 @@ def _meant_for_cpu(module: Module, cls: ast.ClassDef) -> set[str]:
         if isinstance(target, ast.Attribute)
         and is_self(target.value)
         and isinstance(statement.value, ast.Call)
-        and _names_the_cpu(statement.value)
+        and _names_the_cpu(module, statement.value)
     }
 
 
@@ -75,8 +76,8 @@ def _put_where_asked(module: Module, cls: ast.ClassDef) -> Iterator[str]:
     """`self.rows = rows.to(device)` in a method that is given the device: whoever asks for them
     gets them there."""
     for method in methods_of(cls):
-        given = parameter_names(method)
-        for statement in module.nodes(ast.Assign, method) if method.name not in MOVES else ():
+        given = set() if method.name in MOVE_METHODS else parameter_names(method)
+        for statement in module.nodes(ast.Assign, method) if given else ():
             target = statement.targets[0]
             if not isinstance(target, ast.Attribute) or not is_self(target.value):
                 continue
@@ -92,13 +93,9 @@ def _goes_to_one_of(value: ast.expr, names: set[str]) -> bool:
     return any(isinstance(each, ast.Name) and each.id in names for each in said)
 
 
-def _names_the_cpu(call: ast.Call) -> bool:
-    if isinstance(call.func, ast.Attribute) and call.func.attr == "cpu":
-        return True
-    said = [each.value for each in call.keywords if each.arg == "device"]
-    if isinstance(call.func, ast.Attribute) and call.func.attr == "to":
-        said += call.args
-    return any(isinstance(each, ast.Constant) and each.value == "cpu" for each in said)
+def _names_the_cpu(module: Module, call: ast.Call) -> bool:
+    told = keyword(call, "device")
+    return moves_to_cpu(module, call) or (told is not None and is_cpu(module, told))
 
 
 def _touched(module: Module, cls: ast.ClassDef, method: FunctionNode) -> set[str]:
@@ -128,7 +125,7 @@ def _moved(module: Module, method: FunctionNode) -> Iterator[str]:
             and is_self(target.value)
             and isinstance(value, ast.Call)
             and isinstance(value.func, ast.Attribute)
-            and value.func.attr in MOVES
+            and value.func.attr in MOVE_METHODS
             and module.text(value.func.value) == module.text(target)
         ):
             yield target.attr
@@ -138,7 +135,7 @@ def _copied_unmoved(module: Module, method: FunctionNode) -> Iterator[tuple[str,
     """`new.a = self.a` in a method that moves what it makes `new` of."""
     moves = any(
         isinstance(call.func, ast.Attribute)
-        and call.func.attr in MOVES
+        and call.func.attr in MOVE_METHODS
         and any(each.arg == "device" for each in call.keywords)
         for call in module.nodes(ast.Call, method)
     )

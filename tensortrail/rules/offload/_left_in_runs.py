@@ -6,13 +6,27 @@ from collections.abc import Iterator, Mapping
 
 from tensortrail.findings import Fix, Safety, Site
 from tensortrail.rules.shared.history import put_there
-from tensortrail.rules.shared.lines import place, where
+from tensortrail.rules.shared.lines import by_line, place, where
 from tensortrail.rules.shared.mends import registered
 from tensortrail.rules.shared.operands import Operand, operands
-from tensortrail.rules.timeline import Event, Storage, Timeline
+from tensortrail.rules.timeline import Did, Event, Storage, Timeline
 
 Stayed = Mapping[tuple[str, int], Event]
 """Storage of a plain attribute -> the move of its module, which left it behind."""
+
+
+def meetings_of_what_stayed(timeline: Timeline) -> Iterator[tuple[list[Event], Operand, Event]]:
+    """What happened at a line where an operand was left behind, that operand, and the move that
+    left it."""
+    stayed = {
+        (event.process, int(number)): event
+        for event in timeline.events(Did.MODULE)
+        for number in numbers(event)
+    }
+    for events in by_line(timeline.events(Did.ERROR, Did.MEET)) if stayed else ():
+        both = [(event, left) for event in events if (left := met(timeline, event, stayed))]
+        if both and (storage := both[0][1].storage) is not None:
+            yield [event for event, _ in both], both[0][1], stayed[storage.key]
 
 
 def numbers(event: Event) -> Iterator[int]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tensortrail.rules.shared.moves import MOVES
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.view import Module
 
-_MOVES = frozenset({"to", "cpu", "cuda"})
 _LOOPS = (ast.For, ast.AsyncFor)
 
 
@@ -17,7 +17,7 @@ def left_over(module: Module) -> Iterator[tuple[ast.Call, ast.Name, ast.stmt]]:
     the name and that loop."""
     for statement in module.nodes(ast.Expr):
         call = statement.value
-        if not isinstance(call, ast.Call) or called(call) not in _MOVES:
+        if not isinstance(call, ast.Call) or called(call) not in MOVES:
             continue
         owner, loop = receiver(call), _loop_around(module, statement)
         if not isinstance(owner, ast.Name) or loop is None:

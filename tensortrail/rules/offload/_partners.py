@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from tensortrail.rules.shared.moves import MOVES, TO_DEVICE
 from tensortrail.rules.shared.objects import called
 from tensortrail.rules.shared.operations import operations
 from tensortrail.rules.shared.origins import behind
@@ -13,6 +14,7 @@ from tensortrail.rules.shared.tensor_origin import ONLY_TENSORS, Decides, is_dty
 from tensortrail.rules.view import FunctionNode, Module
 
 _PLAIN = frozenset("shape dtype device ndim requires_grad".split())
+_SETTLES = MOVES - {"to"} | {"device", "numpy", "tolist"}
 
 
 class Alone(NamedTuple):
@@ -87,7 +89,7 @@ def _is_move_of(module: Module, value: ast.expr, name: str) -> bool:
         return False
     if value.func.attr == "to" and value.args and _is_dtype(module, value.args[0]):
         return False
-    return value.func.attr in ("to", "cuda") and _root(value.func.value) == name
+    return value.func.attr in TO_DEVICE and _root(value.func.value) == name
 
 
 def _is_dtype(module: Module, said: ast.expr) -> bool:
@@ -104,7 +106,7 @@ def _root(node: ast.expr) -> str:
 def _left(module: Module, function: FunctionNode, node: ast.expr, moved: str) -> str:
     """The argument, or the attribute of one, that the operand is and that nothing moves."""
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        if node.func.attr not in ONLY_TENSORS or node.func.attr in ("to", "cuda", "type_as"):
+        if node.func.attr not in ONLY_TENSORS or node.func.attr in MOVES | {"type_as"}:
             return ""
         node = node.func.value
     root, shown = _root(node), module.text(node)
@@ -130,7 +132,7 @@ def _is_asked(module: Module, function: FunctionNode, shown: str) -> bool:
 def _is_followed(module: Module, function: FunctionNode, root: str) -> bool:
     """The function asks where the argument is, moves it, or binds it anew."""
     for node in module.nodes(ast.Attribute, function):
-        if node.attr in ("device", "to", "cuda", "cpu", "is_cuda") and _root(node) == root:
+        if node.attr in MOVES | {"device", "is_cuda"} and _root(node) == root:
             return True
     return any(
         isinstance(each.ctx, ast.Store) and each.id == root
@@ -150,7 +152,7 @@ def moved_on_one_branch(module: Module, function: FunctionNode) -> Iterator[Alon
             for here, there in ((yes[name], no[name]), (no[name], yes[name])):
                 if not _is_table(there):
                     continue
-                if not isinstance(here, ast.Call) or called(here) not in ("to", "cuda"):
+                if not isinstance(here, ast.Call) or called(here) not in TO_DEVICE:
                     continue  # made there
                 origin = origin_of(module, here)
                 if origin.decides is not Decides.MOVED or not _is_device(origin.node):
@@ -183,7 +185,7 @@ def _moved_later(module: Module, chosen: ast.If, name: str) -> bool:
         if isinstance(node.value, ast.Name) and node.value.id == name:
             used = True
             call = module.parent(node)
-            if node.attr in ("cuda", "cpu", "device", "numpy", "tolist"):
+            if node.attr in _SETTLES:
                 return True
             if node.attr == "to" and isinstance(call, ast.Call):
                 origin = origin_of(module, call)

@@ -13,10 +13,8 @@ from tensortrail.rules.offload._companions import (
 )
 from tensortrail.rules.offload._left_by_move import Left, left_by_move
 from tensortrail.rules.offload._left_in_runs import (
-    Stayed,
     buffer_in_run,
-    met,
-    numbers,
+    meetings_of_what_stayed,
     why_it_stayed,
 )
 from tensortrail.rules.offload._partners import (
@@ -29,6 +27,7 @@ from tensortrail.rules.shared.failures import weight
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import by_line
+from tensortrail.rules.shared.moves import MOVE_METHODS
 from tensortrail.rules.shared.operands import Operand
 
 
@@ -79,7 +78,7 @@ class CompanionNotMoved(Rule):
         ("self.", "torch", "register_buffer"),
         (".to(", "def "),
         (".cuda(", "def "),
-        *(("self.", f"def {name}(") for name in ("to", "cuda", "cpu", "xpu", "_apply")),
+        *(("self.", f"def {name}(") for name in sorted(MOVE_METHODS)),
     )
 
     bad = (
@@ -351,26 +350,17 @@ class State:
         )
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
-        stayed = {
-            (event.process, int(number)): event
-            for event in timeline.events(Did.MODULE)
-            for number in numbers(event)
-        }
-        if stayed:
-            for events in by_line(timeline.events(Did.ERROR, Did.MEET)):
-                both = [(event, left) for event in events if (left := met(timeline, event, stayed))]
-                if both:
-                    yield self._module(timeline, [event for event, _ in both], both[0][1], stayed)
+        for events, operand, moved in meetings_of_what_stayed(timeline):
+            yield self._module(timeline, events, operand, moved)
         wrappers = timeline.events(Did.WRAPPER)
         for events in by_line(e for e in wrappers if e.facts.get("question") == "companion"):
             yield self._wrapper(timeline, events[0])
 
     def _module(
-        self, timeline: Timeline, events: list[Event], operand: Operand, stayed: Stayed
+        self, timeline: Timeline, events: list[Event], operand: Operand, moved: Event
     ) -> Finding:
         event, storage = events[0], operand.storage
         assert storage is not None
-        moved = stayed[storage.key]
         errors = [each for each in events if each.did is Did.ERROR]
         severity, confidence = (
             weight(timeline, errors) if errors else (Severity.ERROR, Confidence.HIGH)

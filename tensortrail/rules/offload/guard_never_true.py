@@ -9,11 +9,11 @@ from tensortrail.findings import Confidence, Finding
 from tensortrail.rules import Bad, Branch, Good, Guard, Module, Rule
 from tensortrail.rules.shared.functions import outermost_function
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.moves import MODULE_MOVES
 from tensortrail.rules.shared.objects import called
 
 _WAITS = re.compile(r"sync|wait|record_stream")
 _WAITS_ALONE = ("result", "join")
-_MOVES = ("to", "cuda", "cpu", "to_empty")
 _NEVER_NONE = (ast.List, ast.Dict, ast.Set, ast.Tuple, ast.ListComp, ast.DictComp, ast.SetComp)
 
 
@@ -232,7 +232,7 @@ def _waits(call: ast.Call) -> bool:
 
 
 def _places(call: ast.Call) -> bool:
-    return called(call) in _MOVES or any(each.arg == "device" for each in call.keywords)
+    return called(call) in MODULE_MOVES or any(each.arg == "device" for each in call.keywords)
 
 
 def _never(module: Module, guard: Guard) -> Never | None:

@@ -8,7 +8,7 @@ from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.offload._settings import CONFIG
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import unpacks
+from tensortrail.rules.shared.objects import last_name, unpacks
 
 _ABOUT_PLACES = re.compile(r"device|offload|pin(ned)?_|memmap|mmap|non_blocking|stream|cpu|cuda")
 
@@ -128,7 +128,7 @@ def start(make, offload_optimizer_device, offload_param_device):
             yield from self._by_keyword(module, call)
 
     def _by_position(self, module: Module, call: ast.Call) -> Iterator[Finding]:
-        names = [_last(each) for each in call.args]
+        names = [last_name(each) for each in call.args]
         if unpacks(call) or not any(_ABOUT_PLACES.search(name) for name in names):
             return
         params = module.parameters_of(call)
@@ -156,7 +156,7 @@ def start(make, offload_optimizer_device, offload_param_device):
 
     def _by_keyword(self, module: Module, call: ast.Call) -> Iterator[Finding]:
         for each in call.keywords:
-            given = _last(each.value)
+            given = last_name(each.value)
             if each.arg is None or "offload" not in each.arg or "offload" not in given:
                 continue
             if CONFIG.search(each.arg) and CONFIG.search(given):
@@ -168,12 +168,6 @@ def start(make, offload_optimizer_device, offload_param_device):
                     f"`{given}` is passed as `{each.arg}`: the settings of another part",
                     confidence=Confidence.MEDIUM,
                 )
-
-
-def _last(node: ast.expr) -> str:
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _is_at_home(name: str, names: Sequence[str], params: Sequence[str]) -> bool:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
 from collections.abc import Iterator, Sequence
 
@@ -9,9 +8,10 @@ from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.offload._unasked import unasked
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.moves import OFFLOADS
+from tensortrail.rules.shared.sentences import line_of_other
 from tensortrail.rules.words import GuardedStatement
 
-_MOVES = ("to", "cpu", "cuda", "offload", "onload", "unload")
 _FLAG = re.compile(r"\w*(?:offload|hook|low_?v?ram|low_?mem|save_?mem|swap)\w*", re.IGNORECASE)
 _ENOUGH = 3
 """Other places that do the same under a condition."""
@@ -138,7 +138,7 @@ class MovedUnlikeElsewhere(Rule):
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):
             return
-        own = [each for name in _MOVES for each in module.calls(name) if _is_move(module, each)]
+        own = [each for each in module.calls(*OFFLOADS) if _is_move(module, each)]
         for call in own:
             if _flags(module, call):
                 continue
@@ -160,7 +160,7 @@ class MovedUnlikeElsewhere(Rule):
     ) -> Finding:
         asked = " and ".join(f"`{each}`" for each in sorted(flags))
         near = sorted(others, key=lambda each: (each.path != module.path, each.path, each.line))
-        places = " and ".join(_place(module, each) for each in near[:2])
+        places = " and ".join(line_of_other(module, each) for each in near[:2])
         return self.finding(
             module,
             call,
@@ -187,9 +187,3 @@ def _guarded(module: Module, call: ast.Call) -> GuardedStatement:
 def _flags(module: Module, call: ast.Call) -> frozenset[str]:
     """Names about offloading in the conditions that lead to the call."""
     return frozenset(flag for each in module.guards_of(call) for flag in _FLAG.findall(each.text))
-
-
-def _place(module: Module, each: GuardedStatement) -> str:
-    if each.path == module.path:
-        return f"line {each.line}"
-    return f"{os.path.basename(each.path)}:{each.line}"

@@ -8,6 +8,7 @@ from tensortrail.findings import Confidence, Finding, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.functions import functions, parameter_names
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.moves import moves_to_cpu, told_of
 from tensortrail.rules.unchanging import unchanging
 from tensortrail.rules.view import FunctionNode
 
@@ -178,14 +179,16 @@ def generate(args, encoder, model, prompt, noise, device):
         for function in functions(module):
             moves = list(_moves(module, function))
             for move in moves:
-                free = move.away and not move.flags
-                other = _its_like(move, moves) if free else None
-                if free and other is None and not _is_bound_here(module, function, move):
+                if move.flags:
+                    continue
+                other = _its_like(move, moves) if move.away else None
+                if move.away and other is None and not _is_bound_here(module, function, move):
                     other = _custom(move, moves)
-                if other is not None:
+                unbound = self._unbound(module, function, move)
+                if unbound is not None:
+                    yield unbound
+                elif other is not None:
                     yield self._reported(module, move, other)
-                elif not (move.away or move.flags):
-                    yield from self._unbound(module, function, move)
 
     def _reported(self, module: Module, move: Move, other: Move) -> Finding:
         condition = " and ".join(other.flags)
@@ -203,29 +206,29 @@ def generate(args, encoder, model, prompt, noise, device):
             fixes=(module.wrap_in_if(statement, condition, Safety.UNSAFE),),
         )
 
-    def _unbound(self, module: Module, function: FunctionNode, move: Move) -> Iterator[Finding]:
+    def _unbound(self, module: Module, function: FunctionNode, move: Move) -> Finding | None:
         """`vae.to(place)`, where `place` has a value only under the flag."""
-        given = _given(move.call)[:1]
-        name = given[0].id if given and isinstance(given[0], ast.Name) else ""
+        told = told_of(move.call)
+        name = told.id if isinstance(told, ast.Name) else ""
         bound = [
             each
             for each in module.nodes(ast.Name, function)
             if each.id == name and isinstance(each.ctx, ast.Store)
         ]
         if not bound or name in parameter_names(function):
-            return
+            return None
         flags = [_flags_of(module, each) for each in bound]
-        if all(flags) and len(set(flags)) == 1:
-            condition = " and ".join(flags[0])
-            statement = module.statement_of(move.call)
-            yield self.finding(
-                module,
-                move.call,
-                f"`{move.what}` is moved to `{name}` whatever `{condition}` says, but line "
-                f"{bound[0].lineno}, which sets `{name}`, tests it",
-                trail=((bound[0], f"`{name}` is set under `{condition}`"),),
-                fixes=(module.wrap_in_if(statement, condition, Safety.UNSAFE),),
-            )
+        if not all(flags) or len(set(flags)) > 1:
+            return None
+        condition = " and ".join(flags[0])
+        return self.finding(
+            module,
+            move.call,
+            f"`{move.what}` is moved to `{name}` whatever `{condition}` says, but line "
+            f"{bound[0].lineno}, which sets `{name}`, tests it",
+            trail=((bound[0], f"`{name}` is set under `{condition}`"),),
+            fixes=(module.wrap_in_if(module.statement_of(move.call), condition, Safety.UNSAFE),),
+        )
 
 
 def _flags_of(module: Module, node: ast.AST) -> tuple[str, ...]:
@@ -303,7 +306,7 @@ def _moves(module: Module, function: FunctionNode) -> Iterator[Move]:
         func = call.func
         if module.function_of(call) is not function or not isinstance(func, ast.Attribute):
             continue
-        away = func.attr == "cpu" or _is_cpu(call)
+        away = moves_to_cpu(module, call)
         if not _stands_alone(module, call, func.value) or not (away or _is_device(module, call)):
             continue
         flags = _flags_of(module, call)
@@ -324,15 +327,6 @@ def _start(move: Move) -> tuple[int, int]:
     return move.call.lineno, move.call.col_offset
 
 
-def _given(call: ast.Call) -> list[ast.expr]:
-    """The arguments of `to` that may be the device."""
-    return [*call.args, *(each.value for each in call.keywords if each.arg == "device")]
-
-
-def _is_cpu(call: ast.Call) -> bool:
-    return any(isinstance(each, ast.Constant) and each.value == "cpu" for each in _given(call)[:1])
-
-
 def _is_device(module: Module, call: ast.Call) -> bool:
-    given = _given(call)
-    return len(given) == 1 and "dtype" not in module.text(given[0])
+    told = told_of(call)
+    return told is not None and len(call.args) < 2 and "dtype" not in module.text(told)

@@ -9,6 +9,7 @@ from tensortrail.rules import Bad, Branch, Good, Guard, Module, Rule, Timeline
 from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.offload._settings import CONFIG
 from tensortrail.rules.shared import device_maps
+from tensortrail.rules.shared.objects import is_text, last_name
 from tensortrail.rules.shared.sentences import one_line
 
 _POLICY = re.compile(r"(^|\.)OffloadPolicy$")
@@ -231,7 +232,7 @@ def shard(model, offload_policy: OffloadPolicy):
 
     def _mixed_up(self, module: Module, call: ast.Call) -> Iterator[Finding]:
         for keyword in call.keywords:
-            given = _last(keyword.value)
+            given = last_name(keyword.value)
             wanted = keyword.arg or ""
             if not (CONFIG.search(given) and CONFIG.search(wanted)) or given == wanted:
                 continue
@@ -261,7 +262,7 @@ def _is_yes_or_no(module: Module, function: ast.FunctionDef, argument: ast.arg) 
 
 def _does_something(function: ast.FunctionDef) -> bool:
     """Not a stub, a protocol method, or one that only refuses."""
-    body = [each for each in function.body if not _is_text(each)]
+    body = [each for each in function.body if not is_text(each)]
     return not function.decorator_list and any(
         not isinstance(each, (ast.Pass, ast.Raise)) and not _answers_nothing(each) for each in body
     )
@@ -272,11 +273,6 @@ def _answers_nothing(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Return) and (
         statement.value is None or isinstance(statement.value, ast.Constant)
     )
-
-
-def _is_text(statement: ast.stmt) -> bool:
-    """A docstring or `...`."""
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 def _there(module: Module, guard: Guard) -> str:
@@ -301,12 +297,6 @@ def _switches_offload_on(module: Module, statement: ast.stmt) -> bool:
         return False
     target = module.text(statement.targets[0])
     return statement.value.value is True and "offload" in target
-
-
-def _last(node: ast.expr) -> str:
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _same_owner(node: ast.expr, name: str) -> str:

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.moves import CASTS, MODULE_MOVES
 from tensortrail.rules.shared.objects import called, receiver, unpacks
 from tensortrail.rules.view import FunctionNode
 
-_GIVES_ITSELF = frozenset(
-    "to cuda cpu xpu half float double bfloat16 to_empty _apply requires_grad_".split()
-)
+_GIVES_ITSELF = MODULE_MOVES | CASTS | {"float", "_apply", "requires_grad_"}
 _CHECKED = _GIVES_ITSELF | {"state_dict", "load_state_dict"}
 _TAKES = {
     "register_buffer": ("name", "tensor", "persistent"),

@@ -10,6 +10,7 @@ from tensortrail.rules.offload import _moved
 from tensortrail.rules.offload._back import taken_back
 from tensortrail.rules.shared.failures import weight
 from tensortrail.rules.shared.lines import by_line, where
+from tensortrail.rules.shared.moves import MOVES
 from tensortrail.rules.shared.operands import called
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.shared.values import reads_values
@@ -188,7 +189,7 @@ def vocabulary(model: torch.nn.Module):
                     yield from self._used(module, attribute, owner)
 
     def _moves_back(self, module: Module, call: ast.Call) -> bool:
-        return isinstance(call.func, ast.Attribute) and call.func.attr in ("to", "cuda", "cpu")
+        return isinstance(call.func, ast.Attribute) and call.func.attr in MOVES
 
     def _used(self, module: Module, node: ast.expr, value: Value) -> Iterator[Finding]:
         by = value.placement.by

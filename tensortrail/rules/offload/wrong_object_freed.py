@@ -6,14 +6,17 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.offload._deleted_arguments import (
+    collects_later,
+    is_meant_to_go,
+    kept_arguments,
+)
 from tensortrail.rules.offload._left_over import left_over
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, receiver, within
-from tensortrail.rules.view import FunctionNode
 
 _FRESH = ("module", "deepcopy", "state_dict")
 _HOST = ("cpu", "meta", "offloaded", "disk")
-_COLLECTS = ("empty_cache", "collect", "torch_empty_cache", "clear_memory", "flush")
 _ACTS = re.compile(r"hook|offload|onload|dealloc|dispatch|^(to|cpu|cuda|to_empty)$")
 _READS_ONLY = ("str", "repr", "print", "len", "type", "debug", "info", "warning", "isinstance")
 
@@ -242,15 +245,15 @@ def frames(container):
     def _deleted(self, module: Module) -> Iterator[Finding]:
         for delete in module.nodes(ast.Delete):
             function = module.function_of(delete)
-            names = _parameters(module, function) if function is not None else frozenset()
+            names = kept_arguments(module, function) if function is not None else frozenset()
             if not all(isinstance(each, ast.Name) and each.id in names for each in delete.targets):
                 continue  # what was made here is freed along with it
             freed = [
                 each.id
                 for each in delete.targets
-                if isinstance(each, ast.Name) and _is_meant_to_go(module, delete, each)
+                if isinstance(each, ast.Name) and is_meant_to_go(module, delete, each)
             ]
-            if freed and _collects(module, delete):
+            if freed and collects_later(module, delete):
                 yield self.finding(
                     module,
                     delete,
@@ -342,42 +345,6 @@ def _used_after(module: Module, call: ast.Call, name: str) -> ast.Name | None:
             continue
         return use
     return None
-
-
-def _parameters(module: Module, function: FunctionNode) -> frozenset[str]:
-    """Those that keep the caller's object all through the function."""
-    arguments = (*function.args.args, *function.args.kwonlyargs)
-    stored = {each.id for each in module.nodes(ast.Name, function)
-              if isinstance(each.ctx, ast.Store)}  # fmt: skip
-    return frozenset(each.arg for each in arguments) - stored
-
-
-def _lives_on(module: Module, delete: ast.Delete, name: str) -> bool:
-    """`env = given`, then `del given`: only the name is to go."""
-    return any(
-        isinstance(each.value, ast.Name) and each.value.id == name
-        for each in module.earlier(delete, ast.Assign)
-    )
-
-
-def _is_meant_to_go(module: Module, delete: ast.Delete, target: ast.Name) -> bool:
-    if _lives_on(module, delete, target.id) or not _is_read(module, delete, target.id):
-        return False
-    if any(module.text(each.func) == f"{target.id}.close" for each in module.calls("close")):
-        return False  # a file or a connection
-    return module.kind_of(target).value not in ("Other", "Settings")
-
-
-def _is_read(module: Module, delete: ast.Delete, name: str) -> bool:
-    """`del unused` at the top says that an argument is not needed, and is about no memory."""
-    return any(
-        each.id == name and isinstance(each.ctx, ast.Load)
-        for each in module.nodes(ast.Name, module.function_of(delete))
-    )
-
-
-def _collects(module: Module, delete: ast.Delete) -> bool:
-    return any(called(call) in _COLLECTS for call in module.later(delete, ast.Call))
 
 
 def _only_skips(loop: ast.For) -> bool:

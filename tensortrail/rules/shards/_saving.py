@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Setting
 from tensortrail.rules import Kind, Module
 from tensortrail.rules.shared import objects
+from tensortrail.rules.shared.objects import resolved_name
 
 _CONVERSION = re.compile(
     r"^_?(revert|reverse|convert|transform|remap|translate|apply)_\w*"
@@ -25,27 +26,21 @@ _SPLIT = re.compile(r"^_?(split_(torch_)?state_dict_into_shards\w*|shard_checkpo
 _SHARDS = re.compile(r"filename_to_tensors|\bshards\b")
 
 
-def last_name(module: Module, call: ast.Call) -> str:
-    if isinstance(call.func, ast.Attribute):
-        return call.func.attr
-    return module.qualified(call.func).rpartition(".")[2]
-
-
 def is_conversion(module: Module, call: ast.Call) -> bool:
     """It turns a state dict into one of other names or shapes."""
-    if not _CONVERSION.match(last_name(module, call)):
+    if not _CONVERSION.match(resolved_name(module, call)):
         return False
     return any(_is_state_dict(module, each) for each in objects.given(call))
 
 
 def joins_weights(module: Module, call: ast.Call) -> bool:
     """The conversion is known to make one weight of several, not only to rename them."""
-    name = last_name(module, call)
+    name = resolved_name(module, call)
     if _JOINS.search(name):
         return True
     defined = (each for each in module.nodes(ast.FunctionDef) if each.name == name)
     return any(
-        last_name(module, inner) in _JOINING_OPS
+        resolved_name(module, inner) in _JOINING_OPS
         for function in defined
         for inner in module.nodes(ast.Call, function)
     )
@@ -53,16 +48,16 @@ def joins_weights(module: Module, call: ast.Call) -> bool:
 
 def is_onload(module: Module, call: ast.Call) -> bool:
     """It brings weights back that are offloaded."""
-    return bool(_ONLOAD.search(last_name(module, call)))
+    return bool(_ONLOAD.search(resolved_name(module, call)))
 
 
 def reads_back(module: Module, call: ast.Call) -> bool:
     """It reads one offloaded weight, or all of them, for somebody else than the forward."""
-    return bool(_READ_BACK.search(last_name(module, call)))
+    return bool(_READ_BACK.search(resolved_name(module, call)))
 
 
 def is_split(module: Module, call: ast.Call) -> bool:
-    return bool(_SPLIT.match(last_name(module, call)))
+    return bool(_SPLIT.match(resolved_name(module, call)))
 
 
 def shard_loop_around(module: Module, node: ast.AST) -> ast.For | None:

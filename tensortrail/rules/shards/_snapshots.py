@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from tensortrail.rules import Module
 from tensortrail.rules.shards._replaced import state_dict_of
+from tensortrail.rules.shared.moves import moves_to_cpu
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.unchanging import unchanging
 
@@ -44,7 +45,7 @@ def snapshot_of(module: Module, node: ast.expr) -> Snapshot | None:
 def is_shallow(module: Module, value: ast.expr, name: str) -> bool:
     """`OrderedDict(name)`, `{k: v for k, v in name.items()}`: another dict of the same tensors."""
     if isinstance(value, ast.DictComp):
-        listed = _listed(value)
+        listed = _listed(module, value)
         return listed is not None and module.text(listed.source) == name
     if not isinstance(value, ast.Call) or len(value.args) != 1:
         return False
@@ -67,7 +68,7 @@ def _of_copy(module: Module, call: ast.Call) -> Snapshot | None:
 
 def _of_each(module: Module, shown: ast.DictComp) -> Snapshot | None:
     """`{name: value.cpu() for name, value in m.state_dict().items()}`."""
-    listed = _listed(shown)
+    listed = _listed(module, shown)
     if listed is None:
         return None
     owner = state_dict_of(module, listed.source) or _named(module, listed.source)
@@ -101,18 +102,18 @@ class _Listed(NamedTuple):
     """Methods that are called on each."""
 
 
-def _listed(shown: ast.DictComp) -> _Listed | None:
+def _listed(module: Module, shown: ast.DictComp) -> _Listed | None:
     loop, items = shown.generators[0], shown.generators[0].iter
     if len(shown.generators) > 1 or not isinstance(items, ast.Call) or called(items) != "items":
         return None
     source, target = receiver(items), loop.target
     if source is None or not isinstance(target, ast.Tuple) or len(target.elts) != 2:
         return None
-    steps = _steps(shown.value, target.elts[1])
+    steps = _steps(module, shown.value, target.elts[1])
     return None if steps is None else _Listed(source, steps)
 
 
-def _steps(value: ast.expr, name: ast.expr) -> list[str] | None:
+def _steps(module: Module, value: ast.expr, name: ast.expr) -> list[str] | None:
     """The methods of `v.detach().cpu()`; None if it gives another tensor for sure."""
     steps: list[str] = []
     while isinstance(value, (ast.Call, ast.Attribute)):
@@ -122,7 +123,11 @@ def _steps(value: ast.expr, name: ast.expr) -> list[str] | None:
             value = value.value
             continue
         inner = receiver(value)
-        if inner is None or called(value) not in _SAME_MEMORY or not _goes_to_cpu(value):
+        if (
+            inner is None
+            or called(value) not in _SAME_MEMORY
+            or not _only_goes_to_cpu(module, value)
+        ):
             return None
         steps.append(called(value))
         value = inner
@@ -130,9 +135,9 @@ def _steps(value: ast.expr, name: ast.expr) -> list[str] | None:
     return steps if same else None
 
 
-def _goes_to_cpu(call: ast.Call) -> bool:
+def _only_goes_to_cpu(module: Module, call: ast.Call) -> bool:
     """A `to` that only moves, and to the CPU; other methods take nothing."""
     given = [*call.args, *(each.value for each in call.keywords)]
     if called(call) != "to":
         return not given
-    return [getattr(each, "value", None) for each in given] == ["cpu"]
+    return len(given) == 1 and moves_to_cpu(module, call)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from tensortrail.rules import Module
+from tensortrail.rules.shared.moves import GIVES_ITSELF
 from tensortrail.rules.shared.objects import called, given, is_self, receiver, root_of
 from tensortrail.rules.shared.prepared import is_prepared
 from tensortrail.rules.state_files import UNWRAPS, WRITERS
@@ -16,7 +17,6 @@ PREFIXES = {
     "torch.nn.parallel.DistributedDataParallel": "module.",
     "torch.nn.parallel.distributed.DistributedDataParallel": "module.",
 }
-_ITSELF = ("to", "cuda", "cpu", "train", "eval", "half", "float", "bfloat16", "requires_grad_")
 """Methods of a module that give it back."""
 
 
@@ -58,7 +58,7 @@ def _wrapper(module: Module, node: ast.AST) -> ast.Call | None:
         if module.qualified(node.func) in PREFIXES or is_prepared(module, node):
             return node
         owner = receiver(node)
-        if owner is None or called(node) not in _ITSELF:
+        if owner is None or called(node) not in GIVES_ITSELF:
             return None
         node = owner
     return None

@@ -10,6 +10,7 @@ from tensortrail.rules.shards._call import filled_with_dicts, keep_whole, one_fi
 from tensortrail.rules.shards._saving import KEEP_GROUPS_WHOLE
 from tensortrail.rules.shards._unbound import used_unbound
 from tensortrail.rules.shared import objects
+from tensortrail.rules.shared.objects import last_name
 from tensortrail.rules.shared.sentences import one_line
 
 _WORK = re.compile(
@@ -343,5 +344,5 @@ def _only_logs(statement: ast.stmt) -> bool:
     if not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)):
         return False
     func = statement.value.func
-    name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+    name = last_name(func)
     return name in _LOGS

@@ -7,6 +7,7 @@ from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared import mends
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.moves import MOVES
 from tensortrail.rules.shared.objects import called, keyword, unpacks
 from tensortrail.rules.shared.on_meta import meta_context
 from tensortrail.rules.shared.origins import behind
@@ -184,7 +185,7 @@ def _needs_memory(module: Module, call: ast.Call) -> bool:
     if called(call) == "load_state_dict":
         return not unpacks(call) and keyword(call, "assign") is None and len(call.args) < 3
     if called(call) != "to":
-        return called(call) in ("cuda", "cpu")
+        return called(call) in MOVES
     said = keyword(call, "device") or (call.args[0] if call.args else None)
     if said is None or module.value_of(said).constant == "meta":
         return False

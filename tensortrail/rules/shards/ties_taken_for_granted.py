@@ -8,6 +8,7 @@ from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.objects import is_self_or_cls
 from tensortrail.rules.view import FunctionNode
 
 _KEYS = "_tied_weights_keys"
@@ -135,11 +136,15 @@ def wrap(wrapper, model):
 def _reads(module: Module, function: FunctionNode) -> Iterator[ast.expr]:
     """`model._tied_weights_keys`, `getattr(model, "_tied_weights_keys", ...)`."""
     for node in module.nodes(ast.Attribute, function):
-        if node.attr == _KEYS and isinstance(node.ctx, ast.Load) and not _is_self(node.value):
+        if node.attr == _KEYS and isinstance(node.ctx, ast.Load) and not is_self_or_cls(node.value):
             yield node
     for call in module.calls("getattr", inside=function):
         name = call.args[1] if len(call.args) > 1 else None
-        if isinstance(name, ast.Constant) and name.value == _KEYS and not _is_self(call.args[0]):
+        if (
+            isinstance(name, ast.Constant)
+            and name.value == _KEYS
+            and not is_self_or_cls(call.args[0])
+        ):
             yield call
 
 
@@ -148,10 +153,6 @@ def _first_asked(module: Module, function: FunctionNode) -> Iterator[ast.expr]:
     for call in module.calls("hasattr", inside=function):
         if any(isinstance(each, ast.Constant) and each.value == _KEYS for each in call.args):
             yield call
-
-
-def _is_self(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name) and node.id in ("self", "cls")
 
 
 def _hands_on(module: Module, read: ast.expr) -> bool:

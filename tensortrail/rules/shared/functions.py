@@ -20,6 +20,22 @@ def parameter_names(function: FunctionNode) -> set[str]:
     return {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
 
 
+def parameters(function: FunctionNode) -> list[ast.arg]:
+    """Those that take one argument each, in order."""
+    given = function.args
+    return [*given.posonlyargs, *given.args, *given.kwonlyargs]
+
+
+def names_of_parameters(function: FunctionNode) -> set[str]:
+    """Of those that take one argument each."""
+    return {each.arg for each in parameters(function)}
+
+
+def is_static(function: FunctionNode) -> bool:
+    """A method without an object of its own."""
+    return any(ast.unparse(each) == "staticmethod" for each in function.decorator_list)
+
+
 def called_here(module: Module, call: ast.Call) -> FunctionNode | None:
     """The function or method of that name, if the file has but one; `torch.save` is no function
     `save` of the file."""

@@ -37,10 +37,31 @@ def is_self(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id == "self"
 
 
+def is_self_or_cls(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id in ("self", "cls")
+
+
+def last_name(node: ast.AST | None) -> str:
+    """`save` of `torch.save` and of `save`; "" of what is neither."""
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
 def called(call: ast.Call) -> str:
     """The last name of what is called: "save" of `torch.save(...)`."""
     func = call.func
     return func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+
+
+def resolved_name(module: Module, call: ast.Call) -> str:
+    """The same, of a function under its own name: "save" after `from torch import save as keep`."""
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr
+    return module.qualified(call.func).rpartition(".")[2]
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """Of variables: "x" and "y" of `x[y.size(0)]`."""
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
 
 
 def receiver(call: ast.Call) -> ast.expr | None:
@@ -57,6 +78,10 @@ def keyword(call: ast.Call, name: str) -> ast.expr | None:
     return next((each.value for each in call.keywords if each.arg == name), None)
 
 
+def is_none(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
 def is_true(node: ast.expr | None) -> bool:
     return isinstance(node, ast.Constant) and node.value is True
 
@@ -69,6 +94,22 @@ def unpacks(call: ast.Call) -> bool:
     """`*args` or `**kwargs` may give what is not seen."""
     starred = any(isinstance(each, ast.Starred) for each in call.args)
     return starred or any(each.arg is None for each in call.keywords)
+
+
+def is_called(module: Module, node: ast.AST) -> bool:
+    """It is the function of a call: `x.size` of `x.size()`."""
+    above = module.parent(node)
+    return isinstance(above, ast.Call) and above.func is node
+
+
+def is_text(statement: ast.stmt) -> bool:
+    """A docstring, or `...`: nothing runs."""
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def is_before(one: ast.stmt | ast.expr, other: ast.stmt | ast.expr) -> bool:
+    """In the file."""
+    return (one.lineno, one.col_offset) < (other.lineno, other.col_offset)
 
 
 def within(node: ast.AST, around: ast.AST, module: Module) -> bool:

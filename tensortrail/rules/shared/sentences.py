@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 from collections.abc import Sequence
 
 from tensortrail.rules.view import Module
+from tensortrail.rules.words import GuardedStatement, ProjectCall
 
 _LONGEST = 80
 _LOG = re.compile(r"(^|\.)(log(ger|ging)?|warnings)\b|(^|[._])(print|warn|info|debug|log)(_|$)")
@@ -34,3 +36,10 @@ def first_of(names: Sequence[str], most: int, count: int = 0) -> str:
     if more > 0:
         return f"{', '.join(names[:most])} and {more} more"
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+def line_of_other(module: Module, other: ProjectCall | GuardedStatement) -> str:
+    """`line 12`, or `train.py:12` of another file."""
+    if other.path == module.path:
+        return f"line {other.line}"
+    return f"{os.path.basename(other.path)}:{other.line}"

@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 from enum import Enum
 
+from tensortrail.rules.shared.functions import names_of_parameters
+from tensortrail.rules.shared.moves import MODULE_MOVES
+from tensortrail.rules.shared.objects import is_none, keyword
 from tensortrail.rules.unchanging import unchanging
 from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Kind
@@ -162,7 +165,7 @@ class _Walk:
     def _argument(self, node: ast.Name) -> Origin:
         function = self.module.function_of(node)
         while function is not None:
-            if node.id in _parameters(function):
+            if node.id in names_of_parameters(function):
                 value = self.module.value_of(node)
                 if value.kind is Kind.MODULE or value.is_only(Kind.DEVICE, Kind.DEVICE_STRING):
                     return _UNKNOWN
@@ -238,14 +241,14 @@ class _Walk:
     def _made(self, node: ast.Call, name: str, depth: int) -> Origin:
         if any(each.arg in (None, "out") for each in node.keywords):
             return _UNKNOWN
-        device = _keyword(node, "device")
-        if device is not None and not _is_none(device):
+        device = keyword(node, "device")
+        if device is not None and not is_none(device):
             return Origin(Decides.MOVED, device)
         return Origin(Decides.DEFAULT, node) if _has_dimension(node, name) else _NOBODY
 
     def _of_torch(self, node: ast.Call, name: str, depth: int) -> Origin:
-        device = _keyword(node, "device")
-        if device is not None and not _is_none(device):
+        device = keyword(node, "device")
+        if device is not None and not is_none(device):
             return Origin(Decides.MOVED, device)
         if name in REDUCING:
             return self._reduced(node, [*node.args[:1]], 1, depth)
@@ -261,15 +264,13 @@ class _Walk:
             return _NOBODY
         if name == "to":
             return self._moved(node, func, depth)
-        if name in ("cuda", "xpu", "npu", "type_as", "to_empty") or _is_typed_like(node):
-            return Origin(Decides.MOVED, node)
-        if name == "cpu":
+        if name in MODULE_MOVES or name == "type_as" or _is_typed_like(node):
             return Origin(Decides.MOVED, node)
         if name in REDUCING:
             return self._reduced(node, [func.value], 0, depth)
         if name in SAME_DEVICE:
-            device = _keyword(node, "device")
-            if device is not None and not _is_none(device):
+            device = keyword(node, "device")
+            if device is not None and not is_none(device):
                 return Origin(Decides.MOVED, device)
             return self.of(func.value, depth)
         if name in JOINING:
@@ -282,7 +283,7 @@ class _Walk:
         return _NOBODY if whole and found.decides is Decides.DEFAULT else found
 
     def _moved(self, node: ast.Call, func: ast.Attribute, depth: int) -> Origin:
-        device = _keyword(node, "device")
+        device = keyword(node, "device")
         if device is None and node.args and not is_dtype(self.module, node.args[0]):
             device = node.args[0]
         if device is not None:
@@ -342,7 +343,7 @@ def _has_dimension(call: ast.Call, name: str) -> bool:
 
 def _keeps_a_dimension(index: ast.expr) -> bool:
     parts = index.elts if isinstance(index, ast.Tuple) else [index]
-    return any(isinstance(each, ast.Slice) or _is_none(each) for each in parts)
+    return any(isinstance(each, ast.Slice) or is_none(each) for each in parts)
 
 
 def is_dtype(module: Module, node: ast.expr) -> bool:
@@ -361,16 +362,3 @@ def _is_used_as_tensor(module: Module, function: FunctionNode, name: str) -> boo
         node.attr in ONLY_TENSORS and isinstance(node.value, ast.Name) and node.value.id == name
         for node in module.nodes(ast.Attribute, function)
     )
-
-
-def _parameters(function: FunctionNode) -> set[str]:
-    given = function.args
-    return {each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
-
-
-def _keyword(call: ast.Call, name: str) -> ast.expr | None:
-    return next((each.value for each in call.keywords if each.arg == name), None)
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tensortrail.rules.shared.moves import TO_DEVICE
 from tensortrail.rules.shared.objects import called, keyword
 from tensortrail.rules.shared.origins import behind, text_behind
 from tensortrail.rules.view import FunctionNode, Module
@@ -67,7 +68,7 @@ def given_on_a_gpu(module: Module, function: FunctionNode) -> Iterator[ast.Call]
         statement = module.statement_of(call)
         targets = statement.targets if isinstance(statement, ast.Assign) else []
         bound = any(isinstance(each, ast.Name) and each.id in names for each in targets)
-        at_once = isinstance(statement, ast.Return) and called(call) in ("to", "cuda")
+        at_once = isinstance(statement, ast.Return) and called(call) in TO_DEVICE
         if at_once or (bound and isinstance(statement, ast.Assign) and statement.value is call):
             yield call
 
@@ -83,7 +84,7 @@ def data_of(module: Module, loader: ast.Call) -> Iterator[ast.expr]:
 def gives_tensors_of_a_device(module: Module, loader: ast.Call) -> bool:
     """Its dataset, which the file has, moves what it gives."""
     return any(
-        called(call) in ("to", "cuda") or keyword(call, "device") is not None
+        called(call) in TO_DEVICE or keyword(call, "device") is not None
         for function in run_in_workers(module, loader)
         for call in module.nodes(ast.Call, function)
     )

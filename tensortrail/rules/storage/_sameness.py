@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from tensortrail.findings import Severity
 from tensortrail.rules import Kind, Module
+from tensortrail.rules.shared.moves import MOVES
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.shared.sentences import only_logs
 
@@ -80,7 +81,7 @@ def is_move_of(module: Module, one: ast.expr, other: ast.expr) -> bool:
     return any(
         isinstance(each, ast.Call)
         and isinstance(each.func, ast.Attribute)
-        and each.func.attr in ("to", "cpu", "cuda", "contiguous")
+        and each.func.attr in MOVES | {"contiguous"}
         and module.text(each.func.value) == module.text(other)
         for each in made
     )

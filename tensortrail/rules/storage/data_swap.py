@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.moves import MOVES
 from tensortrail.rules.shared.objects import called, keyword
 from tensortrail.rules.shared.placeholders import is_placeholder
 from tensortrail.rules.view import FunctionNode
 
 _FACTORIES = tuple(f"torch.{name}" for name in "zeros ones empty rand randn tensor full".split())
-_MOVES = ("to", "cpu", "cuda", "pin_memory")
+_MOVES = MOVES | {"pin_memory"}
 _OVER = ("parameters", "named_parameters", "buffers", "named_buffers")
 _KNOWS_SUBCLASSES = ("DTensor", "TensorSubclass", "wrapper_subclass", "swap_tensors", "torchao",
                      "__tensor_flatten__", "TorchAOBaseTensor", "Params4bit")  # fmt: skip

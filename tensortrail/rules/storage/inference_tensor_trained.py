@@ -9,6 +9,7 @@ from tensortrail.findings import Edit, Finding, Fix, Severity, Site
 from tensortrail.rules import Event, Rule, Timeline
 from tensortrail.rules.shared.failures import errors, weight
 from tensortrail.rules.shared.mends import edited
+from tensortrail.rules.shared.objects import last_name
 from tensortrail.rules.shared.operands import called, operands
 
 REFUSED = re.compile(
@@ -90,12 +91,8 @@ def _modes(timeline: Timeline, file: str) -> Iterator[ast.Call]:
     """`torch.inference_mode()` of blocks and decorators."""
     tree = timeline.tree(file)
     for node in ast.walk(tree) if tree else ():
-        if isinstance(node, ast.Call) and _name(node.func) == MODE:
+        if isinstance(node, ast.Call) and last_name(node.func) == MODE:
             yield node
-
-
-def _name(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def _plain(timeline: Timeline, site: Site | None, modes: list[ast.Call]) -> Fix:

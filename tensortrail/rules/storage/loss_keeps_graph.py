@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.objects import names_in
 from tensortrail.rules.storage._kept_by_object import (
     Loop,
     kept_by_meter,
@@ -301,13 +302,9 @@ def _is_of_another_class(module: Module, keeper: ast.expr) -> bool:
 def _factor(value: ast.expr, loss: str) -> ast.Name | None:
     """The loss, alone or multiplied and divided by something."""
     while isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Mult, ast.Div)):
-        right = isinstance(value.op, ast.Mult) and _names(value.right) == {loss}
+        right = isinstance(value.op, ast.Mult) and names_in(value.right) == {loss}
         value = value.right if right else value.left
     return value if isinstance(value, ast.Name) and value.id == loss else None
-
-
-def _names(node: ast.expr) -> set[str]:
-    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
 
 
 def _outlives(module: Module, function: FunctionNode | None, loop: Loop, keeper: str) -> bool:

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.moves import CASTS, MOVES
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.shared.tensor_origin import is_factory
 
-_MAKES_ANOTHER = frozenset(
-    "to cuda cpu contiguous clone float half double bfloat16 int long short bool".split()
-)
+_MAKES_ANOTHER = MOVES | CASTS | frozenset("contiguous clone float int long short bool".split())
 _STRIDED = frozenset(
     "transpose permute expand expand_as t swapaxes swapdims movedim moveaxis narrow unfold "
     "diagonal select adjoint".split()

@@ -7,11 +7,12 @@ from typing import NamedTuple
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import called, given, receiver
+from tensortrail.rules.shared.moves import CASTS, MODULE_MOVES
+from tensortrail.rules.shared.objects import called, given, is_before, receiver
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.storage._pointers import pointed_at
 
-_MOVES = ("to", "cuda", "cpu", "half", "bfloat16", "to_empty")
+_MOVES = MODULE_MOVES | CASTS
 
 
 class PointersBeforeMove(Rule):
@@ -149,16 +150,12 @@ def _made_before_move(module: Module, table: ast.Name) -> _Stale | None:
     made, looked_up = origins[0], module.statement_of(table)
     for move in module.later(module.statement_of(made), ast.Call):
         owner, statement = receiver(move), module.statement_of(move)
-        if called(move) not in _MOVES or owner is None or not _is_before(statement, looked_up):
+        if called(move) not in _MOVES or owner is None or not is_before(statement, looked_up):
             continue
         whole = isinstance(statement, (ast.Assign, ast.Expr)) and statement.value is move
         if whole and _is_of_parameters(module, made, owner):
             return _Stale(made, move)
     return None
-
-
-def _is_before(one: ast.stmt, other: ast.stmt) -> bool:
-    return (one.lineno, one.col_offset) < (other.lineno, other.col_offset)
 
 
 def _is_of_parameters(module: Module, made: ast.expr, model: ast.expr) -> bool:

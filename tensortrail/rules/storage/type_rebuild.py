@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import called, keyword, receiver
+from tensortrail.rules.shared.objects import called, is_self_or_cls, keyword, receiver
 from tensortrail.rules.shared.origins import text_behind
 
 
@@ -122,7 +122,7 @@ def wrapped(cls, value):
         for call in module.nodes(ast.Call):
             rebuilds = keyword(call, "requires_grad") is not None or _copies_dict(call)
             source = _class_of(module, call.func) if rebuilds and call.args else None
-            if source is None or _is_own(source) or _is_told_apart(module, call):
+            if source is None or is_self_or_cls(source) or _is_told_apart(module, call):
                 continue
             yield self.finding(
                 module,
@@ -169,10 +169,6 @@ def _class_of(module: Module, func: ast.expr) -> ast.expr | None:
         if isinstance(each, ast.Attribute) and each.attr == "__class__":
             return each.value
     return None
-
-
-def _is_own(source: ast.expr) -> bool:
-    return isinstance(source, ast.Name) and source.id in ("self", "cls")
 
 
 def _is_told_apart(module: Module, call: ast.Call) -> bool:

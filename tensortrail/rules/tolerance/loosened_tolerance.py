@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shared.objects import called, last_name
 
 _COMPARES = (
     "assert_close", "allclose", "assert_allclose", "assertTrue_allclose", "assert_almost_equal",
@@ -200,7 +201,7 @@ def test_matmul(a, b):
         if _ROUND_TRIP.search(" ".join([compared, name, *origins])):
             return True
         before = (each for each in module.earlier(call, ast.Call))
-        return any(_SAVES_AND_LOADS.search(_last_name(each.func)) for each in before)
+        return any(_SAVES_AND_LOADS.search(last_name(each.func)) for each in before)
 
 
 def _is_tight(call: ast.Call) -> bool:
@@ -230,7 +231,7 @@ def _number(module: Module, call: ast.Call, position: int, name: str) -> float |
 
 
 def _given(call: ast.Call, position: int, name: str) -> ast.expr | None:
-    placed = _last_name(call.func) == "allclose" and len(call.args) > position
+    placed = called(call) == "allclose" and len(call.args) > position
     given = call.args[position] if placed else None
     return next((each.value for each in call.keywords if each.arg == name), given)
 
@@ -240,10 +241,6 @@ def _compared(call: ast.Call) -> list[ast.expr]:
     tolerances = ("rtol", "atol", "msg", "equal_nan", "check_dtype", "check_device")
     named = [each.value for each in call.keywords if each.arg not in tolerances]
     return [*call.args[:2], *named][:2]
-
-
-def _last_name(func: ast.expr) -> str:
-    return func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
 
 
 def _of_unit_size(module: Module, call: ast.Call, function: ast.AST) -> bool:

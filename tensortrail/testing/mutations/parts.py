@@ -8,6 +8,8 @@ from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import Any
 
+from tensortrail.testing.conditions import denied
+
 _LIBRARIES = ("torch", "nn", "aten")
 _COPIES = ("clone", "contiguous", "copy", "deepcopy")
 
@@ -28,13 +30,7 @@ def _without_each(values: list[Any], least: int = 0) -> Iterator[list[Any]]:
 def _turned(node: ast.AST) -> Iterator[ast.AST]:
     """`if c:` -> `if not c:`; `assert not c` -> `assert c`."""
     if isinstance(node, (ast.If, ast.IfExp, ast.Assert)):
-        yield _with(node, test=_denied(node.test))
-
-
-def _denied(test: ast.expr) -> ast.expr:
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return test.operand
-    return ast.UnaryOp(ast.Not(), test)
+        yield _with(node, test=denied(node.test))
 
 
 def _halved(node: ast.AST) -> Iterator[ast.AST]:

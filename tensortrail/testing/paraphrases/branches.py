@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from tensortrail.testing.conditions import denied
 from tensortrail.testing.paraphrases.rewriting import (
     FUNCTIONS,
     Rewrite,
@@ -20,7 +21,7 @@ def _invert(tree: ast.Module) -> None:
     """`if c: a` -> `if not c: pass`, `else: a`."""
     for node in ast.walk(tree):
         if isinstance(node, ast.If):
-            node.test = _negated(node.test)
+            node.test = denied(node.test)
             node.body, node.orelse = node.orelse or [ast.Pass()], node.body
 
 
@@ -32,7 +33,7 @@ def _leave_early(tree: ast.Module) -> None:
         last = node.body[-1]
         if isinstance(last, ast.If) and not last.orelse:
             away: ast.stmt = ast.Continue() if isinstance(node, _LOOPS) else ast.Return(None)
-            node.body[-1:] = [ast.If(_negated(last.test), [away], []), *last.body]
+            node.body[-1:] = [ast.If(denied(last.test), [away], []), *last.body]
 
 
 def _leave_late(tree: ast.Module) -> None:
@@ -77,12 +78,6 @@ def _matched(test: ast.expr) -> tuple[ast.expr, ast.pattern]:
             return test.args[0], ast.MatchClass(wanted, [], [], [])
     asked = ast.Call(ast.Name("bool", ast.Load()), [test], [])
     return asked, ast.MatchSingleton(True)
-
-
-def _negated(test: ast.expr) -> ast.expr:
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return test.operand
-    return ast.UnaryOp(ast.Not(), test)
 
 
 REWRITES: dict[str, Rewrite] = {

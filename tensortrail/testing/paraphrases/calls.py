@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from tensortrail.testing.paraphrases.rewriting import FUNCTIONS, Rewrite, of_tree, parameters_of
+from tensortrail.rules.shared.functions import parameters
+from tensortrail.testing.paraphrases.rewriting import FUNCTIONS, Rewrite, of_tree
 
 _PARAMETERS = {
     "torch.save": ("obj", "f"),
@@ -19,7 +20,7 @@ _PARAMETERS = {
 
 def _by_name(tree: ast.Module) -> None:
     own = {
-        each.name: tuple(parameter.arg for parameter in parameters_of(each))
+        each.name: tuple(parameter.arg for parameter in parameters(each))
         for each in ast.walk(tree)
         if isinstance(each, FUNCTIONS) and not (each.args.vararg or each.args.posonlyargs)
     }

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from tensortrail.testing.paraphrases.rewriting import (
-    FUNCTIONS,
-    Rewrite,
-    after_docstring,
-    of_tree,
-    parameters_of,
-)
+from tensortrail.rules.shared.functions import parameters
+from tensortrail.testing.paraphrases.rewriting import FUNCTIONS, Rewrite, after_docstring, of_tree
 
 
 def _assert_instead(tree: ast.Module) -> None:
@@ -19,7 +14,7 @@ def _assert_instead(tree: ast.Module) -> None:
         if not isinstance(function, FUNCTIONS):
             continue
         asked: list[ast.stmt] = []
-        for each in parameters_of(function):
+        for each in parameters(function):
             if isinstance(each.annotation, (ast.Name, ast.Attribute)):
                 called = ast.Name("isinstance", ast.Load())
                 subject = ast.Name(each.arg, ast.Load())
@@ -35,7 +30,7 @@ def _use_instead(tree: ast.Module) -> None:
         if not isinstance(function, FUNCTIONS):
             continue
         used: list[ast.stmt] = []
-        for each in parameters_of(function):
+        for each in parameters(function):
             if each.annotation is not None and ast.unparse(each.annotation) == "torch.Tensor":
                 method = ast.Attribute(ast.Name(each.arg, ast.Load()), "is_contiguous", ast.Load())
                 used.append(ast.Assert(ast.Call(method, [], []), None))
@@ -48,7 +43,7 @@ def _as_text(tree: ast.Module) -> None:
     """`def f(x: C)` -> `def f(x: "C")`."""
     for function in ast.walk(tree):
         if isinstance(function, FUNCTIONS):
-            for each in parameters_of(function):
+            for each in parameters(function):
                 if each.annotation is not None and not isinstance(each.annotation, ast.Constant):
                     each.annotation = ast.Constant(ast.unparse(each.annotation))
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 
+from tensortrail.rules.shared.functions import parameters
+from tensortrail.rules.shared.objects import names_in
 from tensortrail.testing.paraphrases.rewriting import (
     FunctionNode,
     Rewrite,
     functions_of,
     is_generator,
-    names_used,
     of_tree,
-    parameters_of,
 )
 
 
@@ -20,10 +20,10 @@ def _into_helper(tree: ast.Module) -> None:
     for function in functions_of(tree):
         if is_generator(function) or function.args.vararg or function.args.kwarg:
             continue
-        if isinstance(function, ast.AsyncFunctionDef) or "locals" in names_used(function):
+        if isinstance(function, ast.AsyncFunctionDef) or "locals" in names_in(function):
             continue
-        given = [each.arg for each in parameters_of(function)]
-        plain = ast.arguments([], parameters_of(function), None, [], [], None, [])
+        given = [each.arg for each in parameters(function)]
+        plain = ast.arguments([], parameters(function), None, [], [], None, [])
         helper = ast.FunctionDef(f"{function.name}_of", plain, function.body, [], function.returns)
         handed = ast.Call(
             ast.Name(helper.name, ast.Load()), [ast.Name(name, ast.Load()) for name in given], []
@@ -57,10 +57,10 @@ def _into_method(tree: ast.Module) -> None:
 def _to_the_top(tree: ast.Module) -> None:
     """The body of a function runs where the file does."""
     for function in functions_of(tree):
-        if not _is_straight(function) or function.name in names_used(tree):
+        if not _is_straight(function) or function.name in names_in(tree):
             continue
         given: list[ast.stmt] = []
-        for each in parameters_of(function):
+        for each in parameters(function):
             asked = ast.Call(ast.Name("given", ast.Load()), [ast.Constant(each.arg)], [])
             target = ast.Name(each.arg, ast.Store())
             given.append(
@@ -82,7 +82,7 @@ def _is_straight(function: FunctionNode) -> bool:
     """It returns at its end or not at all, and is an ordinary function."""
     if isinstance(function, ast.AsyncFunctionDef) or is_generator(function):
         return False
-    if function.args.vararg or function.args.kwarg or "locals" in names_used(function):
+    if function.args.vararg or function.args.kwarg or "locals" in names_in(function):
         return False
     returns = [each for each in ast.walk(function) if isinstance(each, (ast.Return, ast.Global))]
     return not returns or returns == [function.body[-1]]

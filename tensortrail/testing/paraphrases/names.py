@@ -5,13 +5,8 @@ from __future__ import annotations
 import ast
 import re
 
-from tensortrail.testing.paraphrases.rewriting import (
-    FUNCTIONS,
-    FunctionNode,
-    Rewrite,
-    of_tree,
-    parameters_of,
-)
+from tensortrail.rules.shared.functions import parameters
+from tensortrail.testing.paraphrases.rewriting import FUNCTIONS, FunctionNode, Rewrite, of_tree
 
 _SAID_BY_ITS_NAME = re.compile(
     r"offload|onload|settings|config|cfg|polic|options|kwargs|^args$|device_map"
@@ -50,7 +45,7 @@ def _rename_locals(tree: ast.Module) -> None:
         }
         found = _bound_in(function) - shared - _HANDED_OVER
         found -= {each for each in found if _SAID_BY_ITS_NAME.search(each)}
-        found -= {each.arg for each in parameters_of(function) if each.arg in called_by_name}
+        found -= {each.arg for each in parameters(function) if each.arg in called_by_name}
         found -= _called_in(function)
         if "locals" not in {each.id for each in ast.walk(function) if isinstance(each, ast.Name)}:
             _Renamer({name: f"v{at}" for at, name in enumerate(sorted(found))}).visit(function)
@@ -76,7 +71,7 @@ def _bound_in(function: FunctionNode) -> set[str]:
         each.id for each in below if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
     }
     caught = {each.name for each in below if isinstance(each, ast.ExceptHandler) and each.name}
-    return (stored | caught | {each.arg for each in parameters_of(function)}) - inner
+    return (stored | caught | {each.arg for each in parameters(function)}) - inner
 
 
 REWRITES: dict[str, Rewrite] = {"rename": of_tree(_rename_locals)}

@@ -75,16 +75,7 @@ def is_generator(function: FunctionNode) -> bool:
     return any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in ast.walk(function))
 
 
-def parameters_of(function: FunctionNode) -> list[ast.arg]:
-    arguments = function.args
-    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-
-
 def after_docstring(body: list[ast.stmt]) -> int:
     first = body[0] if body else None
     is_text = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
     return 1 if is_text else 0
-
-
-def names_used(tree: ast.AST) -> set[str]:
-    return {each.id for each in ast.walk(tree) if isinstance(each, ast.Name)}

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tensortrail.tracer.exports.rows import to_json
+from tensortrail.tracer.reading.process import Process
 from tensortrail.tracer.reading.storage_names import names
-from tensortrail.tracer.reading.timeline import Process
 from tensortrail.tracer.trail.layout import EVENT, KINDS, Row
 
 NOBODY: Row = (0,) * 8

@@ -10,9 +10,9 @@ from operator import itemgetter
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.reading.live_bytes import Lives
+from tensortrail.tracer.reading.process import LINEAGE
 from tensortrail.tracer.reading.storage_names import names
 from tensortrail.tracer.reading.summary import Summary
-from tensortrail.tracer.reading.timeline import LINEAGE
 from tensortrail.tracer.trail.layout import CODE, Row
 
 MOST = 4000

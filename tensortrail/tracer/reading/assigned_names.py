@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from tensortrail.findings import Site
 from tensortrail.rules.shared.objects import called
 from tensortrail.rules.timeline import Did, Storage
+from tensortrail.tracer.reading.process import LINEAGE, LINEAGE_CODES, Process
 from tensortrail.tracer.reading.storage_names import names
-from tensortrail.tracer.reading.timeline import LINEAGE, LINEAGE_CODES, Process, RunTimeline
+from tensortrail.tracer.reading.timeline import RunTimeline
 from tensortrail.tracer.trail.layout import CODE
 
 MAKES = frozenset(CODE[did] for did in (Did.CREATE, Did.LOAD, *LINEAGE))

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from tensortrail.findings import Site
 from tensortrail.tracer.reading import sentences
+from tensortrail.tracer.reading.process import Process
 from tensortrail.tracer.reading.rank_names import named
-from tensortrail.tracer.reading.timeline import Process, RunTimeline
+from tensortrail.tracer.reading.timeline import RunTimeline
 from tensortrail.tracer.trail.last_state import Stand, stand_of
 
 FEW = 8

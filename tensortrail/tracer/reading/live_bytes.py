@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 
 from tensortrail.rules.timeline import Did
-from tensortrail.tracer.reading.timeline import Process, RunTimeline
+from tensortrail.tracer.reading.process import Process
+from tensortrail.tracer.reading.timeline import RunTimeline
 from tensortrail.tracer.trail.layout import CODE, Row
 from tensortrail.tracer.trail.reader import without_collector
 

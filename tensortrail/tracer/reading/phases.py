@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.reading.live_bytes import Level
-from tensortrail.tracer.reading.timeline import Process, RunTimeline
+from tensortrail.tracer.reading.process import Process
+from tensortrail.tracer.reading.timeline import RunTimeline
 from tensortrail.tracer.trail.layout import CODE
 
 PHASE = CODE[Did.PHASE]

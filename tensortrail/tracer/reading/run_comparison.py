@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from tensortrail.findings import Finding
 from tensortrail.tracer.reading.findings_of_run import findings
+from tensortrail.tracer.reading.process import LINEAGE_CODES
 from tensortrail.tracer.reading.storage_names import names
 from tensortrail.tracer.reading.summary import Summary
-from tensortrail.tracer.reading.timeline import LINEAGE_CODES, RunTimeline
+from tensortrail.tracer.reading.timeline import RunTimeline
 
 Way = tuple[str, int, str, str]
 """A line, and the devices it moves from and to."""

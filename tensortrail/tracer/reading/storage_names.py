@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tensortrail.tracer.reading.timeline import LINEAGE_CODES, Process, fuller
+from tensortrail.tracer.reading.process import LINEAGE_CODES, Process
+from tensortrail.tracer.reading.timeline import fuller
 
 
 def names(process: Process) -> dict[int, str]:

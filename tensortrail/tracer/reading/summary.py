@@ -15,7 +15,8 @@ from tensortrail.findings import Site
 from tensortrail.rules.timeline import Did, Event, Storage
 from tensortrail.tracer.reading.live_bytes import Level, Lives, levels, lives
 from tensortrail.tracer.reading.phases import Phase, phases
-from tensortrail.tracer.reading.timeline import Process, RunTimeline
+from tensortrail.tracer.reading.process import Process
+from tensortrail.tracer.reading.timeline import RunTimeline
 from tensortrail.tracer.trail.layout import CODE, EVENT, KINDS, Row
 from tensortrail.tracer.trail.reader import without_collector
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.rules.timeline import Storage
 from tensortrail.tracer.reading.assigned_names import assigned
+from tensortrail.tracer.reading.process import LINEAGE_CODES, Process
 from tensortrail.tracer.reading.storage_names import names
-from tensortrail.tracer.reading.timeline import LINEAGE_CODES, Process, RunTimeline
+from tensortrail.tracer.reading.timeline import RunTimeline
 
 MOST_ALIKE = 5
 

@@ -8,9 +8,8 @@ from tensortrail.findings import Fix, Safety
 from tensortrail.rules.devices.origins.case import Case, Origin, advice
 from tensortrail.rules.shared.lines import where
 from tensortrail.rules.shared.mends import line_behind, statement_at
+from tensortrail.rules.shared.moves import TO_DEVICE
 from tensortrail.rules.timeline import Did, Event, Storage
-
-MOVES = ("to", "cuda", "xpu")
 
 
 def origin(case: Case) -> Origin | None:
@@ -66,7 +65,7 @@ def _again(case: Case, file: str, move: ast.stmt | None, name: str, original: st
     """`average.to("cuda")` for `model = model.to("cuda")`; "" for what is no such move."""
     call = move.value if isinstance(move, (ast.Expr, ast.Assign)) else None
     func = call.func if isinstance(call, ast.Call) else None
-    if call is None or not isinstance(func, ast.Attribute) or func.attr not in MOVES:
+    if call is None or not isinstance(func, ast.Attribute) or func.attr not in TO_DEVICE:
         return ""
     whole, owner = (
         case.timeline.replace(file, each, "").site.source for each in (call, func.value)

@@ -11,6 +11,7 @@ from tensortrail.rules.devices.origins.case import Case, Origin, advice
 from tensortrail.rules.devices.origins.made import MAKERS
 from tensortrail.rules.shared.lines import place
 from tensortrail.rules.shared.mends import registered, statement_at
+from tensortrail.rules.shared.objects import names_in
 
 ASKED = ("shape", "size", "ndim", "dtype")
 Function = ast.FunctionDef
@@ -83,16 +84,12 @@ def _around(tree: ast.Module, line: int, kind: type[Node]) -> Node | None:
 def _makers(function: Function, used: ast.stmt) -> Iterator[tuple[str, ast.Call]]:
     """Names that the statement uses, or that these were computed of, which were given a tensor
     made without a device, and the call."""
-    names, given = _names(used), [*_given_before(function, used)]
+    names, given = names_in(used), [*_given_before(function, used)]
     for name, value in reversed(given):
         if name in names:
-            names |= _names(value)
+            names |= names_in(value)
     for name, value in given:
         yield from ((name, each) for each in ast.walk(value) if name in names and _makes(each))
-
-
-def _names(node: ast.AST) -> set[str]:
-    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
 
 
 def _given_before(function: Function, used: ast.stmt) -> Iterator[tuple[str, ast.expr]]:

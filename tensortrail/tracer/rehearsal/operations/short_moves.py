@@ -43,8 +43,5 @@ def moved(simulation: Simulation, func: Any, tensor: Any, device: Any) -> Any:
         # The trail asks for bytes alone: it gets the tensors of the host that hold them.
         source = tensor.inner if type(tensor) in SIMULATED else tensor
         result = made.inner if type(made) in SIMULATED else made
-        try:
-            noted(recorder, func, (source, device), NO_OPTIONS, result, sys._getframe(2))
-        except Exception as error:
-            recorder.trouble(error)
+        recorder.guarded(noted, func, (source, device), NO_OPTIONS, result, sys._getframe(2))
     return made
