@@ -7,6 +7,7 @@ from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.devices._leaves import (
     device_given,
+    gradient_kept,
     gradients_wanted,
     keeps_gradient,
     leaf_again,
@@ -26,7 +27,8 @@ class LeafLostByMove(Rule):
     result is read or an optimizer is given it; `nn.Parameter(...).to(device)` likewise. A device or
     dtype that the factory was given already, and a tensor whose `retain_grad()` is called, are not
     flagged. What a module keeps as its parameter is a matter of DEV545. In a recorded run: what an
-    optimizer refused as it was computed, with the line that did.
+    optimizer refused as it was computed, or whose `grad` is None for that reason when the program
+    fails, with the line that moved it.
 
     ## Why is this bad?
     On the CPU the move changes nothing and gives back the same tensor. On a GPU it makes another,
@@ -151,6 +153,8 @@ def single(loss_of):
                 yield self._refused(timeline, event, str(event.facts["no leaf"]))
 
     def _refused(self, timeline: Timeline, event: Event, name: str) -> Finding:
+        if "grad of" in event.facts:
+            return self._grad_is_none(timeline, event, name)
         moved = put_there(timeline, event.storage, event) if event.storage else None
         by = f": {doer(moved)} made another of it" if moved is not None else ""
         return self.finding_in_run(
@@ -159,6 +163,19 @@ def single(loss_of):
             f"`{name or 'what is given'}` was computed and is no leaf{by}: an optimizer trains "
             "what the program made",
             fixes=[leaf_again(timeline, event, name)],
+        )
+
+    def _grad_is_none(self, timeline: Timeline, event: Event, name: str) -> Finding:
+        storage = timeline.storage(event.process, event.facts["grad of"])
+        moved = put_there(timeline, storage, event) if storage is not None else None
+        by = f": {doer(moved)} made another of it" if moved is not None else ""
+        return self.finding_in_run(
+            timeline,
+            event,
+            f"`{name}.grad` is None, as `{name}` was computed and is no leaf{by}: gradients go to "
+            "what it was made of",
+            about=storage,
+            fixes=[gradient_kept(timeline, event, name, moved is not None)],
         )
 
     def check(self, module: Module) -> Iterator[Finding]:
