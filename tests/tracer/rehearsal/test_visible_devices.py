@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 
 from tensortrail.tracer.rehearsal.devices.spec import VISIBLE, parse_spec
 from tests.rules.recorded import record
