@@ -11,6 +11,7 @@ from tensortrail.tracer.noticing.escaped.branches_on_data import branch_on_data
 from tensortrail.tracer.noticing.escaped.copied_graphs import copied_graph
 from tensortrail.tracer.noticing.escaped.half_weights import half_weights
 from tensortrail.tracer.noticing.escaped.hooked_outputs import hooked_output
+from tensortrail.tracer.noticing.escaped.incomplete_maps import incomplete_map
 from tensortrail.tracer.noticing.escaped.lacked_keys import lacked_key
 from tensortrail.tracer.noticing.escaped.lost_leaves import lost_leaf
 from tensortrail.tracer.noticing.escaped.parallel_models import parallel_model
@@ -31,6 +32,7 @@ LOOKS: tuple[Callable[[BaseException, Storages], dict[str, Any] | None], ...] = 
     branch_on_data,
     worker_graph,
     recomputed_state,
+    incomplete_map,
 )
 
 
