@@ -63,8 +63,8 @@ class BranchOnData(Rule):
         return self.finding_in_run(
             timeline,
             dataclasses.replace(event, site=at) if at is not None else event,
-            f"the {kind}{line} asks a tensor for its value, `{event.facts.get('asks')}`, and a "
-            "graph is captured without values",
+            f"the {kind}{line} depends on data, `{event.facts.get('asks')}`, and a graph is "
+            "captured without values",
             fixes=[Fix(_change(str(event.facts["branch"])), Safety.DISPLAY, ())],
         )
 
