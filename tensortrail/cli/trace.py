@@ -133,7 +133,7 @@ def _begun(options: argparse.Namespace, program: list[str]) -> tuple[Program, Se
     from tensortrail.tracer.entrances import script as programs
     from tensortrail.tracer.events.focus import FocusError, parse_focus, parse_size, parse_steps
     from tensortrail.tracer.recording import session
-    from tensortrail.tracer.rehearsal.devices.spec import SpecError, parse_spec
+    from tensortrail.tracer.rehearsal.devices.spec import VISIBLE, SpecError, parse_spec
 
     try:
         codes_in(options.select)
@@ -141,6 +141,9 @@ def _begun(options: argparse.Namespace, program: list[str]) -> tuple[Program, Se
         limit = parse_size(options.max_size)
         steps = parse_steps(options.ops)
         spec = parse_spec(options.rehearse) if options.rehearse else None
+        if spec is not None and not spec.count:
+            say(f"tensortrail: {VISIBLE} names no GPU, so none is simulated")
+            say("  to simulate one all the same: --rehearse cuda:1")
         loaded = programs.module(program[0]) if options.module else programs.script(program[0])
         return loaded, session.begin(
             options.directory,

@@ -157,6 +157,20 @@ def test_work_while_the_stack_unwinds_does_not_handle_the_exception(tmp_path: Pa
     assert "  error DEV502  script.py:10" in errors
 
 
+def test_no_gpu_is_simulated_where_the_environment_hides_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    (tmp_path / "script.py").write_text("import torch\nprint(torch.cuda.device_count())\n")
+    _, out, told = traced(tmp_path, "script.py", options=("--rehearse", "cuda"))
+    assert out.split() == ["0"]
+    assert "CUDA_VISIBLE_DEVICES names no GPU, so none is simulated" in told
+    assert "--rehearse cuda:1" in told
+    _, out, told = traced(tmp_path, "script.py", options=("--rehearse", "cuda:1"))
+    assert out.split() == ["1"]
+    assert "CUDA_VISIBLE_DEVICES" not in told
+
+
 def test_a_failure_is_explained_under_its_traceback(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(MIXED)
     code, _, errors = traced(tmp_path, "script.py")

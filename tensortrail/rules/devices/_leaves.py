@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.findings import Fix, Safety
-from tensortrail.rules.shared.mends import edited, statement_of
+from tensortrail.rules.shared.mends import edited, line_behind, statement_at, statement_of
 from tensortrail.rules.shared.moves import CASTS, TO_DEVICE
 from tensortrail.rules.shared.objects import called, is_false, is_true, keyword, receiver
 from tensortrail.rules.shared.origins import behind
@@ -169,3 +169,18 @@ def leaf_again(timeline: Timeline, event: Event, name: str) -> Fix:
         return Fix(text, Safety.DISPLAY, ())
     edit = timeline.insert(site.file, statement.lineno, f"{' ' * statement.col_offset}{line}\n")
     return edited(timeline, text, edit)
+
+
+def gradient_kept(timeline: Timeline, event: Event, name: str, moved: bool) -> Fix:
+    """Behind the line that computes it: a leaf again, if a move alone took that away; otherwise the
+    graph behind it may be needed, and its gradient is kept too."""
+    line = f"{name} = {name}.detach().requires_grad_()" if moved else f"{name}.retain_grad()"
+    why = "make it a leaf when it is where it belongs" if moved else "have its gradient kept"
+    text = f"{why}: `{line}`"
+    match event.facts.get("made"):
+        case [str(file), int(number)]:
+            tree = timeline.tree(file)
+            statement = statement_at(tree, number) if tree else None
+            edit = line_behind(timeline, file, statement, line) if statement else None
+            return edited(timeline, text, edit)
+    return Fix(text, Safety.DISPLAY, ())

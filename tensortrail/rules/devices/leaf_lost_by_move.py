@@ -7,6 +7,7 @@ from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.devices._leaves import (
     device_given,
+    gradient_kept,
     gradients_wanted,
     keeps_gradient,
     leaf_again,
@@ -26,8 +27,8 @@ class LeafLostByMove(Rule):
     `nn.Parameter(...).to(device)`, also in two lines, if the program reads `.grad` of the result or
     gives it to an optimizer.
 
-    In a recorded run, reports a computed tensor that an optimizer refused, and the line that
-    computed it.
+    In a recorded run, reports a computed tensor that an optimizer refused, or whose `grad` is None
+    where the program fails, and the line that computed it.
 
     Not reported: a device or dtype that the tensor was made with, a tensor with `retain_grad()`,
     and parameters of a module (DEV545).
@@ -155,6 +156,8 @@ def single(loss_of):
                 yield self._refused(timeline, event, str(event.facts["no leaf"]))
 
     def _refused(self, timeline: Timeline, event: Event, name: str) -> Finding:
+        if "grad of" in event.facts:
+            return self._grad_is_none(timeline, event, name)
         moved = put_there(timeline, event.storage, event) if event.storage else None
         by = f": {doer(moved)} made a new tensor" if moved is not None else ""
         return self.finding_in_run(
@@ -163,6 +166,19 @@ def single(loss_of):
             f"`{name or 'what is given'}` is not a leaf{by}, and an optimizer trains leaf "
             "tensors only",
             fixes=[leaf_again(timeline, event, name)],
+        )
+
+    def _grad_is_none(self, timeline: Timeline, event: Event, name: str) -> Finding:
+        storage = timeline.storage(event.process, event.facts["grad of"])
+        moved = put_there(timeline, storage, event) if storage is not None else None
+        by = f": {doer(moved)} made another of it" if moved is not None else ""
+        return self.finding_in_run(
+            timeline,
+            event,
+            f"`{name}.grad` is None, as `{name}` was computed and is no leaf{by}: gradients go to "
+            "what it was made of",
+            about=storage,
+            fixes=[gradient_kept(timeline, event, name, moved is not None)],
         )
 
     def check(self, module: Module) -> Iterator[Finding]:

@@ -15,7 +15,8 @@ TYPES = re.compile(
     r"must have the same dtype|to have the same dtype|expected scalar type|should be the same"
     r"|expected m1 and m2|Found dtype",
 )
-FLOATS = ("float16", "bfloat16", "float32", "float64")
+DOUBLE = "float64"
+FLOATS = ("float16", "bfloat16", "float32", DOUBLE)
 
 
 class NumberTypesMeet(Rule):
@@ -117,6 +118,11 @@ def _advice(timeline: Timeline, types: list[tuple[Operand, str]]) -> str:
     if weights and others:
         name, kind = called(timeline, weights[0][0]).strip("`"), others[0][1]
         owner = in_python(name.rpartition(".")[0] or name)
+        if kind == DOUBLE:
+            return (
+                f"NumPy counts in {DOUBLE}, and so do tensors made of its arrays: `.float()` of "
+                f"what it is given, or `{owner}.to(torch.{kind})`"
+            )
         return (
             f"bring both to one type: `{owner}.to(torch.{kind})`, or `.to(torch.{weights[0][1]})` "
             "of what it is given"

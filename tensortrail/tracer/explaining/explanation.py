@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from traceback import walk_tb
 from typing import Any
 
 from tensortrail.findings import Finding, Setting, Site
@@ -22,11 +24,14 @@ from tensortrail.tracer.explaining.fitting import fitting
 from tensortrail.tracer.explaining.names_in_traceback import Scene
 from tensortrail.tracer.explaining.phase_traces import beginning
 from tensortrail.tracer.explaining.standing_findings import standing_findings
+from tensortrail.tracer.identity.sites import OWNERS, USER
 from tensortrail.tracer.identity.storages import device_of
 from tensortrail.tracer.noticing.failed_operands import Failure, Failures
 from tensortrail.tracer.reading.timeline import RunTimeline
 
-MAY_BE_FOUND = (KeyError, RuntimeError, ValueError)
+MAY_BE_FOUND = (
+    KeyError, RuntimeError, ValueError, TypeError, AttributeError, pickle.PickleError,
+)  # fmt: skip
 """Exceptions that a finding of the run may explain, whatever their message."""
 
 
@@ -90,7 +95,7 @@ def explain(
     told = [(link, found) for link, found in chain if found is not None]
     failed = _failed(chain, failures)
     failure = failed[1] if failed else None
-    known = told or failed or saves(error) or isinstance(error, MAY_BE_FOUND)
+    known = told or failed or saves(error) or _may_be_found(error)
     timeline = opened() if opened and known else None
     best = _telling(told)
     family = best[1].cause.family if best else ""
@@ -124,6 +129,14 @@ def explain(
         filled=filled,
     )
     return told_all if _says_anything(told_all) else None
+
+
+def _may_be_found(error: BaseException) -> bool:
+    """An assert of the program's own says what it means; a library's may be about its tensors."""
+    if isinstance(error, AssertionError):
+        files = [frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)]
+        return bool(files) and OWNERS[files[-1]] != USER
+    return isinstance(error, MAY_BE_FOUND)
 
 
 def _says_anything(told: Explanation) -> bool:

@@ -8,6 +8,7 @@ import importlib
 import inspect
 from traceback import walk_tb
 from types import FrameType
+from typing import Any
 
 import torch
 
@@ -87,7 +88,7 @@ class Scene:
             for variable, value in variables(frame).items():
                 if type(value) in (torch.Tensor, torch.nn.Parameter):
                     self._names.setdefault(id(value), variable)
-                elif isinstance(value, torch.nn.Module) and modules < MOST_MODULES:
+                elif _is_model(value) and modules < MOST_MODULES:
                     modules += self._look_into(variable, value)
 
     def _look_into(self, variable: str, root: torch.nn.Module) -> int:
@@ -105,6 +106,11 @@ class Scene:
                         self._names.setdefault(id(tensor), f"{where}.{key}")
                         self._owners.setdefault(id(tensor), (where, module))
         return count
+
+
+def _is_model(value: Any) -> bool:
+    """A copy that is being made has nothing yet."""
+    return isinstance(value, torch.nn.Module) and "_parameters" in vars(value)
 
 
 KNOWN = {

@@ -21,13 +21,13 @@ def parameters(frame: FrameType) -> tuple[str, ...]:
 
 
 def statement_of(frame: FrameType, line: int) -> ast.stmt | None:
-    tree = _tree(frame.f_code.co_filename)
+    tree = tree_of(frame.f_code.co_filename)
     return statement_at(tree, line) if tree else None
 
 
 def assignment(frame: FrameType, name: str, line: int) -> ast.stmt | None:
     """The last one above the line, in the same function."""
-    tree = _tree(frame.f_code.co_filename)
+    tree = tree_of(frame.f_code.co_filename)
     scope = _scope(tree, frame.f_code.co_firstlineno) if tree else None
     above = [
         node
@@ -66,7 +66,7 @@ def _inside(scope: ast.AST | None) -> Iterator[ast.AST]:
 
 
 @functools.lru_cache(maxsize=16)
-def _tree(file: str) -> ast.Module | None:
+def tree_of(file: str) -> ast.Module | None:
     try:
         return ast.parse("".join(linecache.getlines(file)))
     except (SyntaxError, ValueError):

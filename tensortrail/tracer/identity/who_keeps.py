@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import types
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Collection, Iterator
 from typing import Any
 
@@ -13,7 +14,7 @@ from tensortrail.tracer.identity.variables import variables
 
 OWN = __name__.partition(".")[0]
 MOST_NESTED = 3
-CONTAINERS = (list, tuple, set, dict)
+CONTAINERS = (list, tuple, set, dict, OrderedDict, defaultdict, deque)
 
 
 def keeper(tensor: Any, ours: Collection[int] = ()) -> str:

@@ -22,13 +22,11 @@ from tensortrail.tracer.identity.sites import OWNERS, USER, Place, frames, funct
 from tensortrail.tracer.identity.storages import Storages
 from tensortrail.tracer.identity.variables import variables
 from tensortrail.tracer.noticing import model_operands, optimizer_operands
-from tensortrail.tracer.noticing.half_weights import half_weights
-from tensortrail.tracer.noticing.lacked_keys import lacked_key
+from tensortrail.tracer.noticing.escaped import known_of
 from tensortrail.tracer.noticing.notes import Notes
 from tensortrail.tracer.noticing.onload_hooks import OnloadHooks
 from tensortrail.tracer.noticing.operands import MOST_OPERANDS, operand, tensors_in
 from tensortrail.tracer.noticing.refused_graphs import refused_by_compiler
-from tensortrail.tracer.noticing.unused_parameters import unused_parameters
 
 TOLD = (
     "device",
@@ -143,11 +141,7 @@ class Failures:
                 seen = [self.of(error)]
         if known := [each.number for each in seen if each is not None]:
             self._notes.note(Did.PHASE, facts={"escaped": known})
-        elif facts := (
-            lacked_key(error)
-            or unused_parameters(error, self.storages)
-            or half_weights(error, self.storages)
-        ):
+        if facts := known_of(error, self.storages):
             line = _last_line(error) or ("", 0, "")
             self._notes.note_at(
                 self._notes.line(*line), Did.HOOK, op=type(error).__name__, facts=facts

@@ -67,9 +67,9 @@ def _known(folder: Path, timeline: RunTimeline) -> set[str]:
         texts += map(str, part.texts.values() if isinstance(part.texts, dict) else part.texts)
         texts += (str(row[7]) for row in part.rows)
     found = {word for text in texts for word in WORD.findall(text)}
-    for each in (torch, torch.Tensor, torch.nn.Module, torch.nn.functional, torch.cuda):
+    for each in (torch, torch.Tensor, torch.nn, torch.nn.Module, torch.nn.functional, torch.cuda):
         found |= set(dir(each))
-    calls = [torch.utils.data.DataLoader, torch.Tensor.backward,
+    calls = [torch.utils.data.DataLoader, torch.Tensor.backward, torch.nn.Module.load_state_dict,
              torch.nn.parallel.DistributedDataParallel]  # fmt: skip
     if "peft" in {
         str(each) for part in timeline.parts for each in part.header.get("libraries", {})

@@ -49,7 +49,9 @@ def _story(case: Case) -> str:
 def _error(told: str) -> str:
     before = told.partition("tensortrail: ")[0]
     found = re.findall(
-        r"^(?:E +|\[rank\d+\]: +)?([\w.]*(?:Error|Exception):.*)$", before, re.MULTILINE
+        r"^(?:E +|\[rank\d+\]: +)?((?:[\w.]*(?:Error|Exception)|torch\.[\w.]+): .*)$",
+        before,
+        re.MULTILINE,
     )
     return _short(found[-1], 160) if found else "none: it catches or never raises one"
 
@@ -62,6 +64,7 @@ def _change(told: str) -> str:
 def _short(text: str, most: int = LONGEST) -> str:
     """Without colours, and without what is another one in each run."""
     text = re.sub(r"\x1b\[\d*m", "", text)
+    text = re.sub(r"\b0x[0-9a-f]{6,}", "0x...", text)
     text = re.sub(r"(?<!\w)/(?:tmp|var)/[\w./\-]*/", "", text)
     return text if len(text) <= most else f"{text[:most].rpartition(' ')[0]} ..."
 

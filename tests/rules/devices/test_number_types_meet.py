@@ -87,3 +87,17 @@ def test_a_model_that_was_converted_before_it_was_moved(tmp_path: Path) -> None:
     seen = watched(tmp_path, source, CODE, rehearse="cuda")
     assert "was made float16 at program.py:3" in seen.only.message
     assert "[0].to(torch.float32)`" in seen.only.fixes[0].description
+
+
+def test_rows_of_numpy_are_converted_first(tmp_path: Path) -> None:
+    numpy = pytest.importorskip("numpy")
+    assert numpy.ones(1).dtype == "float64"
+    source = (
+        "import numpy, torch\nmodel = torch.nn.Linear(8, 2)\n"
+        "x = torch.from_numpy(numpy.ones((2, 8))){cast}\nmodel(x){mark}\n"
+    )
+    seen = watched(tmp_path, source.format(cast="", mark="  # flagged"), CODE)
+    change = seen.only.fixes[0].description
+    assert change.startswith("NumPy counts in float64")
+    assert "`.float()` of what it is given, or `" in change
+    runs_without_findings(tmp_path, source.format(cast=".float()", mark=""), CODE)

@@ -20,6 +20,7 @@ MAKERS = frozenset({
     "torch.rand_like", "torch.randn_like", "torch.randint_like",
 })  # fmt: skip
 """Functions that take the device of what they make, by its name."""
+MAIN = "MainThread"
 _CURRENT = re.compile(r"""device\s*=\s*(torch\.device\(\s*)?["']cuda["']""")
 
 
@@ -33,9 +34,7 @@ def origin(case: Case) -> Origin | None:
     how = f"`{last.op}`" if named else f"`{last.op}`, which is given no device"
     why = f"{case.name} was made on {case.odd.device}{where(last)} by {how}"
     if named and at is not None and _CURRENT.search(at.source) and case.wanted[:5] == "cuda:":
-        here = f"`cuda` without a number is the current GPU, {case.odd.device} here: call "
-        change = f"`torch.cuda.set_device({case.wanted[5:]})` before, or write {case.wanted!r}"
-        return Origin(why, fixes=(advice(here + change),))
+        return Origin(why, fixes=(advice(_current(case, last)),))
     if named or case.wanted in ("", "cpu"):
         return Origin(why)
     if _while_building(last) and "." in case.timeline.name(case.storage):  # a module has it
@@ -43,6 +42,16 @@ def origin(case: Case) -> Origin | None:
     settings = _device(case, last, function) if at else ()
     there = f"make it on {case.wanted}{where(last)}: give `{last.op}` a `device`"
     return Origin(why, settings=settings, fixes=() if settings else (advice(there),))
+
+
+def _current(case: Case, made: Event) -> str:
+    """Every thread has a current GPU of its own, and begins with the first."""
+    here = f"`cuda` without a number is the current GPU, {case.odd.device} here: "
+    chosen = f"`torch.cuda.set_device({case.wanted[5:]})`"
+    if made.thread not in ("", MAIN):
+        thread = f"each thread has its own, and begins with cuda:0: call {chosen} in the thread"
+        return f"{here}{thread} as well, or write {case.wanted!r}"
+    return f"{here}call {chosen} before, or write {case.wanted!r}"
 
 
 def _put_in_later(case: Case, made: Event, why: str) -> Origin:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.noticing.refused_gradients import note_refused_gradients
 from tensortrail.tracer.patching.patches import Patches
 from tensortrail.tracer.watching.arming import kept_on
 
@@ -34,3 +35,5 @@ def _refused(recorder: Recorder, args: Any, error: RuntimeError) -> None:
     if args:
         recorder.cut_graphs.refused(args[0], error)
         recorder.refused_backward.refused(args[0], error)
+        asked = args[4] if len(args) > 4 else ()
+        note_refused_gradients(recorder, recorder.cut_graphs, args[0], asked, error)

@@ -16,6 +16,7 @@ from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.hooks.shared.looking import looking_after, looking_before
 from tensortrail.tracer.identity.storages import PLAIN
 from tensortrail.tracer.noticing.failed_operands import variable_of
+from tensortrail.tracer.noticing.models_without_parameters import note_without_parameters
 from tensortrail.tracer.noticing.starved_optimizers import StarvedOptimizers
 from tensortrail.tracer.noticing.trained_parameters import TrainedParameters
 from tensortrail.tracer.noticing.twin_optimizers import TwinOptimizers
@@ -23,6 +24,7 @@ from tensortrail.tracer.patching.patches import Patches
 
 LIBRARY = "torch"
 NO_LEAF = "can't optimize a non-leaf Tensor"
+EMPTY = "got an empty parameter list"
 
 
 def install(recorder: Recorder, patches: Patches) -> None:
@@ -69,6 +71,17 @@ def install(recorder: Recorder, patches: Patches) -> None:
         recorder.guarded(_other_shapes, optimizer, trained.made_at(optimizer))
         return result
 
+    def making(original: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return original(*args, **kwargs)
+        except ValueError as error:
+            if EMPTY in str(error):
+                recorder.guarded(
+                    note_without_parameters, recorder.cut_graphs, type(args[0]).__name__
+                )
+            raise
+
+    patches.wrap(Optimizer, "__init__", making)
     patches.wrap(Optimizer, "load_state_dict", loading)
     patches.wrap(Optimizer, "add_param_group", adding)
     patches.wrap(Optimizer, "add_param_group", looking_after(recorder, given))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import pickle
 import threading
@@ -21,7 +22,7 @@ from tensortrail.tracer.hooks.shared.safe_saves import saves_only_plain
 from tensortrail.tracer.hooks.shared.unused_scales import unused_scales
 from tensortrail.tracer.identity.module_tensors import owned, parts, slots_of
 from tensortrail.tracer.identity.object_attributes import attributes_of
-from tensortrail.tracer.identity.storages import Entry
+from tensortrail.tracer.identity.storages import PLAIN, Entry
 from tensortrail.tracer.noticing.loads import Load
 from tensortrail.tracer.noticing.written_checkpoints import writing
 from tensortrail.tracer.patching.mode_stack import stepped_aside
@@ -30,7 +31,7 @@ from tensortrail.tracer.watching.mode import TrailMode
 
 LIBRARY = "torch"
 DEEPEST = 12
-MOST_TENSORS, MOST_OBJECTS = 100_000, 10_000
+MOST_TENSORS, MOST_OBJECTS, MOST_TOLD = 100_000, 10_000, 50
 LONGEST, NO_DEVICE = 20_000, "Attempting to deserialize object on"
 """Characters of a message that lists keys."""
 HOLDERS = (torch.Tensor, dict, list, tuple, set)
@@ -81,15 +82,26 @@ def saving(recorder: Recorder, op: str, what: int = 0, where: int = 1) -> Around
                 with stepped_aside(TrailMode) if plain else nullcontext():
                     return original(*args, **kwargs)
             except (RuntimeError, ValueError) as error:
-                recorder.guarded(_refused, path, op, error)
+                recorder.guarded(_refused, data, path, op, error)
                 raise
 
     return around
 
 
-def _refused(recorder: Recorder, path: Any, op: str, error: Exception) -> None:
-    facts = {"save refused": str(error)[:LONGEST], "path": path_of(path)}
+def _refused(recorder: Recorder, data: Any, path: Any, op: str, error: Exception) -> None:
+    facts = {
+        "save refused": str(error)[:LONGEST],
+        "path": path_of(path),
+        "views": list(itertools.islice(_views(data), MOST_TOLD)),
+    }
     recorder.note(Did.HOOK, op=op, facts=facts)
+
+
+def _views(data: Any) -> Iterator[str]:
+    """The keys of plain tensors whose elements are not one block in their order."""
+    for key, tensor in tensors_below(data):
+        if type(tensor) in PLAIN and not tensor.is_contiguous():
+            yield key
 
 
 def _ask(recorder: Recorder, stop: MayStop, place: str, empty: bool) -> None:
@@ -285,8 +297,17 @@ def _not_loaded(recorder: Recorder, error: RuntimeError, module: Module, given: 
         "operands": [],
         "inside": inside(module, values),
         "file": recorder.loads.file_of(values.values()),
+        "wrappers": list(_wrappers(module, values)),
     }
     recorder.note(Did.ERROR, op="Module.load_state_dict", facts=facts)
+
+
+def _wrappers(module: Module, given: Mapping[Any, Any]) -> Iterator[list[str]]:
+    """The keys, with their classes, of wrapper tensors that plain parameters were to take."""
+    for name, own in itertools.islice(owned(module, ""), MOST_OBJECTS):
+        value = given.get(name)
+        if isinstance(value, torch.Tensor) and type(value) not in PLAIN and type(own) in PLAIN:
+            yield [name, type(value).__name__]
 
 
 def inside(module: Module, given: Mapping[Any, Any]) -> list[str]:

@@ -23,6 +23,9 @@ LOST = (
 )
 """What CUDA says to a forked process that works on tensors of its parent."""
 
+NONE = "No CUDA GPUs are available"
+"""What torch says where the environment hides all of them."""
+
 
 class Current(threading.local):
     device = 0
@@ -45,6 +48,8 @@ class Devices:
         self._current.device = index
 
     def checked(self, index: int) -> int:
+        if not self.spec.count:
+            raise RuntimeError(NONE)
         if not 0 <= index < self.spec.count:
             raise torch.AcceleratorError(
                 "CUDA error: invalid device ordinal\nGPU device may be out of range, do you have "

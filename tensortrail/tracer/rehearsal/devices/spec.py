@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import re
 from dataclasses import dataclass
 
 from tensortrail.tracer.events.focus import FocusError, parse_size
 
 DEFAULT_MEMORY = 80 * 2**30
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+MOST_DEVICES = 64
+_NAMES_ONE = re.compile(r"\d+|(?:GPU|MIG)-\S+")
 
 
 class SpecError(ValueError):
@@ -25,13 +30,14 @@ class Spec:
 
 
 def parse_spec(text: str) -> Spec:
-    """`cuda`, `cuda:2`, `cuda:2x24GiB`, `cudax24GiB`."""
+    """`cuda`, `cuda:2`, `cuda:2x24GiB`, `cudax24GiB`. Without a number there are as many as the
+    environment says, as a program would find them."""
     found = re.fullmatch(r"cuda(?::(\d+))?(?:x(.+))?", text.strip())
     if found is None:
         raise SpecError(f"{text!r}: write cuda, cuda:2 for two devices, or cuda:2x24GiB")
-    count = int(found[1] or 1)
-    if not 1 <= count <= 64:
-        raise SpecError(f"{text!r}: between 1 and 64 devices can be rehearsed")
+    count = int(found[1]) if found[1] else _visible()
+    if (found[1] and count < 1) or count > MOST_DEVICES:
+        raise SpecError(f"{text!r}: between 1 and {MOST_DEVICES} devices can be rehearsed")
     if found[2] and re.fullmatch(r"[\d.]+\s*[kKmMgG]?", found[2]):
         raise SpecError(f"{text!r}: did you mean {_meant(text)}? A size needs its unit")
     try:
@@ -39,6 +45,17 @@ def parse_spec(text: str) -> Spec:
     except FocusError as error:
         raise SpecError(f"{text!r}: {error}") from error
     return Spec(count, memory, bool(found[2]), text)
+
+
+def _visible() -> int:
+    """How many devices the environment lets a program see: 1 if it says nothing. Like the driver,
+    it reads the list up to the first entry that is no device."""
+    listed = os.environ.get(VISIBLE)
+    if listed is None:
+        return 1
+    names = [each.strip() for each in listed.split(",")]
+    known = itertools.takewhile(_NAMES_ONE.fullmatch, names)
+    return len(list(known))
 
 
 def _meant(text: str) -> str:

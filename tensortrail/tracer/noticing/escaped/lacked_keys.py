@@ -7,12 +7,13 @@ from typing import Any
 
 from tensortrail.tracer.identity.assignments import assignment
 from tensortrail.tracer.identity.sites import OWNERS, USER
+from tensortrail.tracer.identity.storages import Storages
 from tensortrail.tracer.identity.variables import variables
 
 MOST_KEYS = 20_000
 
 
-def lacked_key(error: BaseException) -> dict[str, Any] | None:
+def lacked_key(error: BaseException, _: Storages) -> dict[str, Any] | None:
     """What the innermost function of the program, which raised it, has of such a dict."""
     key = error.args[0] if isinstance(error, KeyError) and error.args else None
     steps = list(walk_tb(error.__traceback__))

@@ -1,0 +1,42 @@
+"""Exceptions that nothing handled, and what the frames that they left know of them: a file for each
+kind. The frames are over, so that looking costs the program nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tensortrail.tracer.identity.storages import Storages
+from tensortrail.tracer.noticing.escaped.branches_on_data import branch_on_data
+from tensortrail.tracer.noticing.escaped.copied_graphs import copied_graph
+from tensortrail.tracer.noticing.escaped.half_weights import half_weights
+from tensortrail.tracer.noticing.escaped.hooked_outputs import hooked_output
+from tensortrail.tracer.noticing.escaped.incomplete_maps import incomplete_map
+from tensortrail.tracer.noticing.escaped.lacked_keys import lacked_key
+from tensortrail.tracer.noticing.escaped.lost_leaves import lost_leaf
+from tensortrail.tracer.noticing.escaped.parallel_models import parallel_model
+from tensortrail.tracer.noticing.escaped.pickled_functions import pickled_function
+from tensortrail.tracer.noticing.escaped.recomputed_states import recomputed_state
+from tensortrail.tracer.noticing.escaped.unused_parameters import unused_parameters
+from tensortrail.tracer.noticing.escaped.worker_graphs import worker_graph
+
+LOOKS: tuple[Callable[[BaseException, Storages], dict[str, Any] | None], ...] = (
+    lacked_key,
+    unused_parameters,
+    half_weights,
+    copied_graph,
+    pickled_function,
+    parallel_model,
+    hooked_output,
+    lost_leaf,
+    branch_on_data,
+    worker_graph,
+    recomputed_state,
+    incomplete_map,
+)
+
+
+def known_of(error: BaseException, storages: Storages) -> dict[str, Any] | None:
+    """The facts of the first that knows it."""
+    found = (look(error, storages) for look in LOOKS)
+    return next((each for each in found if each is not None), None)
