@@ -62,11 +62,9 @@ def write(path: str, data: bytes, judged: bytes | None = None) -> None:
 
 def replace(target: str, data: bytes, like: os.stat_result | None = None) -> None:
     """Put a new file where the old one is, with owner and permissions of the old one."""
-    import tempfile
-
-    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".tensortrail-")
+    temporary = os.path.join(os.path.dirname(target), f".tensortrail-{os.urandom(8).hex()}")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(temporary, "xb", opener=_for_the_owner) as file:
             file.write(data)
         if like is None:
             os.chmod(temporary, 0o666 & ~_umask())
@@ -74,8 +72,14 @@ def replace(target: str, data: bytes, like: os.stat_result | None = None) -> Non
             _dress(temporary, target, like)
         os.replace(temporary, target)
     except BaseException:
-        os.unlink(temporary)
+        if os.path.lexists(temporary):
+            os.unlink(temporary)
         raise
+
+
+def _for_the_owner(path: str, flags: int) -> int:
+    """Written without `tempfile`, whose import takes as long as reading a cache."""
+    return os.open(path, flags, 0o600)
 
 
 def stay_inside(path: str) -> None:
