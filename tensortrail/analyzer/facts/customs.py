@@ -11,14 +11,15 @@ from pathlib import Path
 from tensortrail.analyzer.facts.passed_on import passed_in
 from tensortrail.analyzer.facts.texts_below import TextsOnce, texts_below
 from tensortrail.analyzer.syntax.guarded_statements import moves_in
+from tensortrail.patterns import pattern
 from tensortrail.rules.words import GuardedStatement, Namesake, ProjectCall
 
-_MAKES_GPU_DEFAULT = re.compile(
+_MAKES_GPU_DEFAULT = pattern(
     rb"^[ \t]*[\w.]*\bset_default_(?:device|tensor_type)\([^)\n]*(?:cuda|xpu|npu)", re.MULTILINE
 )
-_ON_CURRENT_GPU = re.compile(rb"\.cuda\(\s*(?:non_blocking\s*=\s*\w+\s*)?\)")
-_ON_A_DEVICE = re.compile(rb"\bdevice\s*=(?!=)(?!\s*['\"]cuda['\"])|\.to\([^)\n]*\bdevice\b")
-_BUILDS_ON_DEVICE = re.compile(
+_ON_CURRENT_GPU = pattern(rb"\.cuda\(\s*(?:non_blocking\s*=\s*\w+\s*)?\)")
+_ON_A_DEVICE = pattern(rb"\bdevice\s*=(?!=)(?!\s*['\"]cuda['\"])|\.to\([^)\n]*\bdevice\b")
+_BUILDS_ON_DEVICE = pattern(
     rb"^[ \t]*with (?:[^\n#]*, *)?(?:torch\.device\((?!['\"](?:meta|cpu))[^\n]*"
     rb"|(?:\w+\.)*\w*device\b *(?:,[^\n]*)?):",
     re.MULTILINE,
@@ -29,11 +30,11 @@ _MOST_CALLS = 500
 """Calls of one name: of more nothing is said."""
 _LONGEST = 4_000
 """Bytes of one call."""
-_IN_WORDS = re.compile(rb"#|>>>|`$|\.\.\. ")
+_IN_WORDS = pattern(rb"#|>>>|`$|\.\.\. ")
 """What stands before a call on its line in a comment or a docstring."""
 _PLAIN = (b"staticmethod", b"classmethod", b"no_grad()", b"inference_mode()", b"abstractmethod")
 """How decorators end that pass no argument of their own."""
-_DEF = re.compile(rb"[ \t]*(?:async[ \t]+)?def[ \t]+")
+_DEF = pattern(rb"[ \t]*(?:async[ \t]+)?def[ \t]+")
 """What stands before the name of a function on its line."""
 _TESTS = frozenset({"test", "tests", "testing", "unittest", "test_utils"})
 

@@ -4,13 +4,13 @@ converted once, or read by an engine of TensorRT."""
 from __future__ import annotations
 
 import ast
-import re
 
+from tensortrail.patterns import pattern
 from tensortrail.rules.devices._of_this_run import taker
 from tensortrail.rules.view import Module
 
 _WRITES = ("torch.save", "torch.onnx.export", "safetensors.torch.save_file", "save_pretrained")
-_CHOSEN = re.compile(
+_CHOSEN = pattern(
     r"(^|_)(device|dev|cuda|gpu|npu|xpu)s?(_|$)|is_available|local_rank|current_accelerator"
 )
 """Names by which code is told, or asks, where to compute."""

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import ast
 import os
-import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
+from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._accepted import accepting, accepts, is_maker, is_read, parameters
 from tensortrail.rules.devices._answers_kept import answered_as_kept
@@ -25,10 +25,10 @@ from tensortrail.rules.shared.objects import called
 from tensortrail.rules.shared.placeholders import is_placeholder
 from tensortrail.rules.view import FunctionNode
 
-_PASSED_ON = re.compile("device|dtype|map_location|offload")
+_PASSED_ON = pattern("device|dtype|map_location|offload")
 
 
-_A_DEVICE = re.compile(r"(?:(?:init|exec|execution|target|main|model|work|own)_)?device")
+_A_DEVICE = pattern(r"(?:(?:init|exec|execution|target|main|model|work|own)_)?device")
 """Variables that say where a function works."""
 _MOVES = frozenset({"to", "cuda", "cpu"})
 _CASTS = frozenset({"to", "float", "half", "double", "bfloat16", "int", "long", "bool", "type"})

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
+from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._beforehand import prepares_data
 from tensortrail.rules.devices._from_the_cpu import is_from_the_cpu
@@ -32,7 +32,7 @@ _OF_AN_ADDRESS = (
     "torch.hub.load_state_dict_from_url",
     "torch.utils.model_zoo.load_url",
 )
-_WEIGHTS = re.compile(r"(^|_)(state|model|net|weight|param|optim|ema|embed|tensor)")
+_WEIGHTS = pattern(r"(^|_)(state|model|net|weight|param|optim|ema|embed|tensor)")
 """Keys under which tensors lie in a file."""
 _PATHS_OF_THIS_RUN = frozenset({"best_model_path", "last_model_path"})
 """Of Lightning's ModelCheckpoint."""

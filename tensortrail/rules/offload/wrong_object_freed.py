@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.offload._left_over import left_over
 from tensortrail.rules.shared.in_tests import in_tests
@@ -14,7 +14,7 @@ from tensortrail.rules.view import FunctionNode
 _FRESH = ("module", "deepcopy", "state_dict")
 _HOST = ("cpu", "meta", "offloaded", "disk")
 _COLLECTS = ("empty_cache", "collect", "torch_empty_cache", "clear_memory", "flush")
-_ACTS = re.compile(r"hook|offload|onload|dealloc|dispatch|^(to|cpu|cuda|to_empty)$")
+_ACTS = pattern(r"hook|offload|onload|dealloc|dispatch|^(to|cpu|cuda|to_empty)$")
 _READS_ONLY = ("str", "repr", "print", "len", "type", "debug", "info", "warning", "isinstance")
 
 

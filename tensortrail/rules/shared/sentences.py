@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Sequence
 
+from tensortrail.patterns import pattern
 from tensortrail.rules.view import Module
 
 _LONGEST = 80
-_LOG = re.compile(r"(^|\.)(log(ger|ging)?|warnings)\b|(^|[._])(print|warn|info|debug|log)(_|$)")
+_LOG = pattern(r"(^|\.)(log(ger|ging)?|warnings)\b|(^|[._])(print|warn|info|debug|log)(_|$)")
 
 
 def one_line(module: Module, node: ast.AST) -> str:
