@@ -13,7 +13,15 @@ from tensortrail import __version__
 from tensortrail.analyzer.choosing.request import CheckRequest, CheckResult
 from tensortrail.analyzer.judging.engine import check
 from tensortrail.analyzer.reading.python_files import shown as shown_to_people
-from tensortrail.cli.console import counted, fail, say, wants_color, write_output, write_text
+from tensortrail.cli.console import (
+    columns,
+    counted,
+    fail,
+    say,
+    wants_color,
+    write_output,
+    write_text,
+)
 from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
 from tensortrail.cli.left_out import notes, why_nothing
 from tensortrail.cli.request import configuration, paths_of, refuse_mixed_up, requested, shown
@@ -158,7 +166,7 @@ def _report(
     if format in ("json", "gitlab", "junit", "rdjson"):  # no place there for anything else
         for problem in result.problems:
             say(problem)
-    _emit(options, render(format, report, color=color, width=_width()))
+    _emit(options, render(format, report, color=color, width=columns(200)))
 
 
 def _infos(findings: Iterable[Finding]) -> dict[str, RuleInfo]:
@@ -198,9 +206,3 @@ def _checked(request: CheckRequest) -> CheckResult:
 
     with LateProgress() as progress:
         return check(request, progress)
-
-
-def _width() -> int:
-    from shutil import get_terminal_size
-
-    return get_terminal_size((200, 24)).columns  # the fallback: nobody's terminal wraps

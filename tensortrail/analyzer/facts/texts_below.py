@@ -74,6 +74,6 @@ def texts_below(
 def text_of(path: str, largest: int = _MOST_BYTES) -> bytes:
     """Nothing, of a file that cannot be read or is larger."""
     try:
-        return read(path) if os.path.getsize(path) <= largest else b""
+        return read(path, largest)
     except OSError:
         return b""
