@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tensortrail.analyzer.facts.passed_on import passed_in
+from tensortrail.analyzer.facts.passed_on import passed_in, words_in
 from tensortrail.analyzer.facts.texts_below import TextsOnce, texts_below
 from tensortrail.analyzer.syntax.guarded_statements import moves_in
 from tensortrail.patterns import pattern
@@ -46,7 +46,7 @@ class Customs:
         self._text_of = (texts or TextsOnce()).of
         self._texts: dict[Path, dict[str, bytes]] = {}
         self._calls: dict[tuple[Path, str, bool], Sequence[ProjectCall]] = {}
-        self._passed: dict[Path, Counter[tuple[bytes, bytes]]] = {}
+        self._passed: dict[tuple[Path, bytes], Counter[tuple[bytes, bytes]]] = {}
         self._passed_in: dict[tuple[Path, str], Counter[tuple[bytes, bytes]]] = {}
         self._moves: dict[Path, dict[str, list[GuardedStatement]]] = {}
         self._defaults: dict[Path, tuple[str, int] | None] = {}
@@ -72,9 +72,10 @@ class Customs:
             self._namesakes.clear()
             self._callers.clear()
             self._times_called.clear()
-            if folder in self._passed:
-                self._passed[folder].subtract(Counter(passed_in(before)))
-                self._passed[folder].update(Counter(passed_in(now)))
+            for (counted, word), passed in self._passed.items():
+                if counted == folder:
+                    passed.subtract(Counter(passed_in(before, word)))
+                    passed.update(Counter(passed_in(now, word)))
             if folder in self._moves:
                 for key, each in moves_in(path, before):
                     self._moves[folder][key].remove(each)
@@ -82,10 +83,15 @@ class Customs:
 
     def passed(self, folder: Path, name: str, keyword: str) -> int:
         """How often a call of anything by that name passes the keyword, at least about."""
-        if folder not in self._passed:
+        pair = name.encode(), keyword.encode()
+        return sum(self._passed_for(folder, word)[pair] for word in words_in(keyword))
+
+    def _passed_for(self, folder: Path, word: bytes) -> Counter[tuple[bytes, bytes]]:
+        key = folder, word
+        if key not in self._passed:
             texts = self._texts_of(folder).values()
-            self._passed[folder] = Counter(pair for text in texts for pair in passed_in(text))
-        return self._passed[folder][name.encode(), keyword.encode()]
+            self._passed[key] = Counter(each for text in texts for each in passed_in(text, word))
+        return self._passed[key]
 
     def calls(self, folder: Path, dotted: str, namesakes: bool = False) -> Sequence[ProjectCall]:
         """Calls of a function in the files below the folder, by its dotted name. None are given

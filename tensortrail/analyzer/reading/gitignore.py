@@ -29,6 +29,7 @@ class IgnoreFile:
     def __init__(self, path: str, base: str, lines: Sequence[tuple[int, str]]) -> None:
         self.path, self.base, self.lines = path, base, lines
         self._plain = PlainIgnores([line for _, line in lines])
+        self._below = os.path.join(base, "")
 
     def says(self, absolute: str, is_folder: bool) -> tuple[bool | None, str]:
         """Whether the path is ignored, None if no line is about it, and the line in words."""
@@ -42,9 +43,8 @@ class IgnoreFile:
         return bool(found.include), self._told(found.index)
 
     def _relative(self, absolute: str) -> str:
-        below = os.path.join(self.base, "")
-        if absolute.startswith(below):
-            return absolute[len(below) :]
+        if absolute.startswith(self._below):
+            return absolute[len(self._below) :]
         return os.path.relpath(absolute, self.base)
 
     @cached_property

@@ -16,6 +16,7 @@ _TAME = re.compile(r"(?=.*\w)(?!.*\*\*\*)(?!(?:.*\*\*){3})!?[^\[\\]*")
 _WILD = re.compile(r"[*?]+")
 _SPECIAL = re.compile(r"\[\w+\]|\*|\?|[^\[*?]+")
 _LITERAL = re.compile(r"[^\[*?]+")
+_CLASS = re.compile(r"\[\w+\]")
 _MEANT = {"*": "[^/]*", "?": "[^/]"}
 _ANYWHERE = "(?:.+/)?"
 
@@ -30,10 +31,15 @@ class PlainIgnores:
         self._written = {n: _regex(each) for n, each in enumerate(stripped) if is_plain(each)}
         self._others = [_needed(each) for each in stripped if not is_plain(each)]
         self._by_name: dict[str, list[int]] = {}
-        self._nameless: list[int] = []
+        self._nameless: dict[int, list[str]] = {}
+        """With what stands in every path that the line fits."""
         for number in self._written:
-            name = _name_in(stripped[number])
-            (self._by_name.setdefault(name, []) if name else self._nameless).append(number)
+            if name := _name_in(stripped[number]):
+                self._by_name.setdefault(name, []).append(number)
+            else:
+                self._nameless[number] = _LITERAL.findall(
+                    _CLASS.sub("*", stripped[number].strip("/"))
+                )
 
     def others_may_fit(self, path: str) -> bool:
         return any(all(part in path for part in needed) for needed in self._others)
@@ -44,7 +50,7 @@ class PlainIgnores:
         on_path = self._by_name.keys() & path.split("/")
         numbers = [number for name in on_path for number in self._by_name[name]]
         if self._any_nameless.match(path):
-            numbers += self._nameless
+            numbers += [n for n, parts in self._nameless.items() if all(p in path for p in parts)]
         found = [
             (not match.group().endswith("/"), number)
             for number in numbers
