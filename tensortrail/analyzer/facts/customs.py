@@ -6,7 +6,6 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 
 from tensortrail.analyzer.facts.passed_on import passed_in, words_in
 from tensortrail.analyzer.facts.texts_below import TextsOnce, texts_below
@@ -44,18 +43,18 @@ class Customs:
 
     def __init__(self, texts: TextsOnce | None = None) -> None:
         self._text_of = (texts or TextsOnce()).of
-        self._texts: dict[Path, dict[str, bytes]] = {}
-        self._calls: dict[tuple[Path, str, bool], Sequence[ProjectCall]] = {}
-        self._passed: dict[tuple[Path, bytes], Counter[tuple[bytes, bytes]]] = {}
-        self._passed_in: dict[tuple[Path, str], Counter[tuple[bytes, bytes]]] = {}
-        self._moves: dict[Path, dict[str, list[GuardedStatement]]] = {}
-        self._defaults: dict[Path, tuple[str, int] | None] = {}
-        self._on_current_gpu: dict[Path, Sequence[str]] = {}
-        self._builds_on_device: dict[Path, str | None] = {}
-        self._written: dict[tuple[Path, re.Pattern[bytes]], str | None] = {}
-        self._namesakes: dict[tuple[Path, str], Sequence[Namesake]] = {}
-        self._times_called: dict[tuple[Path, str], int] = {}
-        self._callers: dict[tuple[Path, str], Sequence[str]] = {}
+        self._texts: dict[str, dict[str, bytes]] = {}
+        self._calls: dict[tuple[str, str, bool], Sequence[ProjectCall]] = {}
+        self._passed: dict[tuple[str, bytes], Counter[tuple[bytes, bytes]]] = {}
+        self._passed_in: dict[tuple[str, str], Counter[tuple[bytes, bytes]]] = {}
+        self._moves: dict[str, dict[str, list[GuardedStatement]]] = {}
+        self._defaults: dict[str, tuple[str, int] | None] = {}
+        self._on_current_gpu: dict[str, Sequence[str]] = {}
+        self._builds_on_device: dict[str, str | None] = {}
+        self._written: dict[tuple[str, re.Pattern[bytes]], str | None] = {}
+        self._namesakes: dict[tuple[str, str], Sequence[Namesake]] = {}
+        self._times_called: dict[tuple[str, str], int] = {}
+        self._callers: dict[tuple[str, str], Sequence[str]] = {}
 
     def forget(self, path: str) -> None:
         """The file may have changed."""
@@ -81,19 +80,19 @@ class Customs:
                     self._moves[folder][key].remove(each)
                 _add(self._moves[folder], moves_in(path, now))
 
-    def passed(self, folder: Path, name: str, keyword: str) -> int:
+    def passed(self, folder: str, name: str, keyword: str) -> int:
         """How often a call of anything by that name passes the keyword, at least about."""
         pair = name.encode(), keyword.encode()
         return sum(self._passed_for(folder, word)[pair] for word in words_in(keyword))
 
-    def _passed_for(self, folder: Path, word: bytes) -> Counter[tuple[bytes, bytes]]:
+    def _passed_for(self, folder: str, word: bytes) -> Counter[tuple[bytes, bytes]]:
         key = folder, word
         if key not in self._passed:
             texts = self._texts_of(folder).values()
             self._passed[key] = Counter(each for text in texts for each in passed_in(text, word))
         return self._passed[key]
 
-    def calls(self, folder: Path, dotted: str, namesakes: bool = False) -> Sequence[ProjectCall]:
+    def calls(self, folder: str, dotted: str, namesakes: bool = False) -> Sequence[ProjectCall]:
         """Calls of a function in the files below the folder, by its dotted name. None are given
         of a name that is called too often, or stands for several functions, if these are not to
         be among them."""
@@ -102,7 +101,7 @@ class Customs:
             self._calls[key] = calls_in(self._texts_of(folder), dotted, namesakes)
         return self._calls[key]
 
-    def moves(self, folder: Path, statement: str) -> Sequence[GuardedStatement]:
+    def moves(self, folder: str, statement: str) -> Sequence[GuardedStatement]:
         """Statements of the files below the folder that read like this one."""
         if folder not in self._moves:
             found = self._moves[folder] = {}
@@ -110,7 +109,7 @@ class Customs:
                 _add(found, moves_in(path, text))
         return self._moves[folder].get(statement, ())
 
-    def gpu_made_default(self, folder: Path) -> tuple[str, int] | None:
+    def gpu_made_default(self, folder: str) -> tuple[str, int] | None:
         """A file below the folder that makes a GPU the default device, and the line."""
         if folder not in self._defaults:
             self._defaults[folder] = None
@@ -121,7 +120,7 @@ class Customs:
                     break
         return self._defaults[folder]
 
-    def for_current_gpu(self, folder: Path) -> Sequence[str]:
+    def for_current_gpu(self, folder: str) -> Sequence[str]:
         """Files below the folder that write `.cuda()`, if they are several, and it is written
         nearly as often as a device; else none."""
         if folder not in self._on_current_gpu:
@@ -133,7 +132,7 @@ class Customs:
             self._on_current_gpu[folder] = [*bare] if is_usual else []
         return self._on_current_gpu[folder]
 
-    def builds_on_device(self, folder: Path) -> str | None:
+    def builds_on_device(self, folder: str) -> str | None:
         """A file below the folder that has a `with torch.device(device):`."""
         if folder not in self._builds_on_device:
             texts = self._texts_of(folder).items()
@@ -141,7 +140,7 @@ class Customs:
             self._builds_on_device[folder] = next(found, None)
         return self._builds_on_device[folder]
 
-    def is_written(self, folder: Path, word: str, how: re.Pattern[bytes]) -> str | None:
+    def is_written(self, folder: str, word: str, how: re.Pattern[bytes]) -> str | None:
         """A file below the folder that has the word in a place that the pattern tells."""
         key = folder, how
         if key not in self._written:
@@ -150,7 +149,7 @@ class Customs:
             self._written[key] = next(found, None)
         return self._written[key]
 
-    def namesakes(self, folder: Path, name: str) -> Sequence[Namesake]:
+    def namesakes(self, folder: str, name: str) -> Sequence[Namesake]:
         """Functions and methods of that name in the files below the folder."""
         key = folder, name
         if key not in self._namesakes:
@@ -160,7 +159,7 @@ class Customs:
             ]
         return self._namesakes[key]
 
-    def files_calling(self, folder: Path, name: str, owner: str, of_class: bool) -> Sequence[str]:
+    def files_calling(self, folder: str, name: str, owner: str, of_class: bool) -> Sequence[str]:
         """Files below the folder that may call a method of the class, which they name, or a
         function by its name alone or by that of its module."""
         key = folder, f"{owner}.{name}"
@@ -177,7 +176,7 @@ class Customs:
             ]
         return self._callers[key]
 
-    def times_called(self, folder: Path, name: str) -> int:
+    def times_called(self, folder: str, name: str) -> int:
         """How often something of that name is called in the files below the folder."""
         key = folder, name
         if key not in self._times_called:
@@ -188,22 +187,22 @@ class Customs:
             )
         return self._times_called[key]
 
-    def passed_in_file(self, folder: Path, path: str) -> Counter[tuple[bytes, bytes]]:
+    def passed_in_file(self, folder: str, path: str) -> Counter[tuple[bytes, bytes]]:
         """What the file, as it is on the disk, adds to what is passed below the folder."""
         key = folder, path
         if key not in self._passed_in:
             self._passed_in[key] = Counter(passed_in(self._texts_of(folder).get(path, b"")))
         return self._passed_in[key]
 
-    def defined(self, folder: Path, path: str, dotted: str) -> int:
+    def defined(self, folder: str, path: str, dotted: str) -> int:
         """How many functions and classes of the last name a file that calls one defines."""
         return defined_in(self._texts_of(folder)[path], dotted)
 
-    def texts(self, folder: Path) -> Iterable[bytes]:
+    def texts(self, folder: str) -> Iterable[bytes]:
         """Of the files below the folder."""
         return self._texts_of(folder).values()
 
-    def _texts_of(self, folder: Path) -> dict[str, bytes]:
+    def _texts_of(self, folder: str) -> dict[str, bytes]:
         if folder not in self._texts:
             self._texts[folder] = dict(texts_below(folder, _TESTS, self._text_of))
         return self._texts[folder]

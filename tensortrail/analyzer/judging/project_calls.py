@@ -8,7 +8,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache, partial
-from pathlib import Path
 from typing import TypeAlias, cast
 
 from tensortrail.analyzer.facts import texts_asked
@@ -22,9 +21,10 @@ from tensortrail.analyzer.facts.customs import (
 )
 from tensortrail.analyzer.facts.passed_on import passed_in
 from tensortrail.analyzer.facts.project_file import ProjectFile
-from tensortrail.analyzer.facts.texts_below import top_of_project
+from tensortrail.analyzer.facts.texts_below import inside, top_of_project
 from tensortrail.analyzer.facts.uses import folder_of_project, is_named
 from tensortrail.analyzer.syntax.guarded_statements import as_key
+from tensortrail.analyzer.syntax.names import tidy
 from tensortrail.analyzer.values import signatures
 from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import GuardedStatement, Namesake, ProjectCall
@@ -275,23 +275,23 @@ def _of_choice(method: FunctionNode) -> Iterator[tuple[int, str]]:
             yield len(given), each.arg
 
 
-def _package(file: ProjectFile) -> Path | None:
+def _package(file: ProjectFile) -> str | None:
     """The folder of the package that the file is in; without one the file is all there is."""
-    package, inside, _ = file.name.partition(".")
-    return _folder(file.root, package) if inside and file.root is not None else None
+    package, below, _ = file.name.partition(".")
+    return _folder(file.root, package) if below and file.root is not None else None
 
 
 @lru_cache
-def _folder(root: Path, package: str) -> Path:
+def _folder(root: str, package: str) -> str:
     """The same object each time: what is kept is kept by it."""
-    return root / package
+    return inside(root, package)
 
 
-def _around(file: ProjectFile) -> Path | None:
+def _around(file: ProjectFile) -> str | None:
     """The package; of a file that is in none, what looks like the project."""
     folder = _package(file)
     if folder is None and os.path.isfile(file.path):
-        folder = top_of_project(Path(file.path).parent)
+        folder = top_of_project(os.path.dirname(tidy(file.path)) or os.curdir)
     return folder
 
 

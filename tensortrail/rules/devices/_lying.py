@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
-from pathlib import PurePath
 
 from tensortrail.findings import Fix, Safety
 from tensortrail.patterns import pattern
@@ -298,4 +298,4 @@ def unless(elsewhere: tuple[str, int] | None) -> str:
     if elsewhere is None:
         return ""
     path, line = elsewhere
-    return f"; right only in a program that runs line {line} of {PurePath(path).name} before"
+    return f"; right only in a program that runs line {line} of {os.path.basename(path)} before"
