@@ -6,6 +6,8 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 from tensortrail.analyzer.facts.passed_on import passed_in, words_in
 from tensortrail.analyzer.facts.texts_below import TextsOnce, texts_below
@@ -35,6 +37,7 @@ _PLAIN = (b"staticmethod", b"classmethod", b"no_grad()", b"inference_mode()", b"
 """How decorators end that pass no argument of their own."""
 _DEF = pattern(rb"[ \t]*(?:async[ \t]+)?def[ \t]+")
 """What stands before the name of a function on its line."""
+_BLANKS = (b" ", b"\t")
 _TESTS = frozenset({"test", "tests", "testing", "unittest", "test_utils"})
 
 
@@ -249,30 +252,54 @@ def namesakes_in(path: str, text: bytes, name: str) -> Iterator[Namesake]:
     word = name.encode()
     if b"def " + word not in text:
         return
-    at = -1
+    at, counted, line = -1, 0, 1
     while (at := text.find(word + b"(", at + 1)) >= 0:
+        if text[at - 1 : at] not in _BLANKS:
+            continue  # most are calls
         start = text.rfind(b"\n", 0, at) + 1
         is_defined = _DEF.fullmatch(text, start, at)
-        header = _header(text, at + len(word)) if is_defined else None
-        if header is not None:
-            line = text.count(b"\n", 0, start) + 1
-            above = text[:start].rstrip().rpartition(b"\n")[2].strip()
+        taken = _header(text, at + len(word)) if is_defined else None
+        if taken is not None:
+            line += text.count(b"\n", counted, start)
+            counted = start
+            above = _line_above(text, start)
             plain = not above.startswith((b"@", b")")) or above.endswith(_PLAIN)
-            yield _as_namesake(path, line, header.args, plain)
+            needed = taken.needed if plain else frozenset()
+            yield Namesake(path, line, taken.names, needed, taken.is_open)
 
 
-def _header(text: bytes, start: int) -> ast.FunctionDef | None:
-    """The function whose parameters begin there, without its body."""
-    for inside in _in_parentheses(text, start):
-        try:
-            node = ast.parse(b"def _" + inside + b": ...").body[0]
-        except (SyntaxError, ValueError, MemoryError):
-            continue  # a parenthesis in a string
-        return node if isinstance(node, ast.FunctionDef) else None
-    return None
+def _line_above(text: bytes, end: int) -> bytes:
+    """The last one before that place with something on it."""
+    while end and text[end - 1 : end].isspace():
+        end -= 1
+    return text[text.rfind(b"\n", 0, end) + 1 : end].strip()
 
 
-def _as_namesake(path: str, line: int, given: ast.arguments, plain: bool) -> Namesake:
+class _Taken(NamedTuple):
+    """What a function takes: the names, those of them without a default, and whether more."""
+
+    names: tuple[str, ...]
+    needed: frozenset[str]
+    is_open: bool
+
+
+def _header(text: bytes, start: int) -> _Taken | None:
+    """What the function takes whose parameters begin there."""
+    found = map(_taken, _in_parentheses(text, start))
+    return next((each for each in found if each is not None), None)
+
+
+@lru_cache(maxsize=4_000)
+def _taken(written: bytes) -> _Taken | None:
+    """Methods of one name are often written alike. None: a parenthesis in it is one of a string."""
+    try:
+        node = ast.parse(b"def _" + written + b": ...").body[0]
+    except (SyntaxError, ValueError, MemoryError):
+        return None
+    return _as_taken(node.args) if isinstance(node, ast.FunctionDef) else None
+
+
+def _as_taken(given: ast.arguments) -> _Taken:
     by_position = [each.arg for each in (*given.posonlyargs, *given.args)]
     needed = by_position[: len(by_position) - len(given.defaults)]
     pairs = zip(given.kwonlyargs, given.kw_defaults, strict=True)
@@ -281,9 +308,7 @@ def _as_namesake(path: str, line: int, given: ast.arguments, plain: bool) -> Nam
     if names[:1] in (["self"], ["cls"]):
         names = names[1:]
     is_open = given.vararg is not None or given.kwarg is not None
-    return Namesake(
-        path, line, tuple(names), frozenset(needed if plain else ()) & {*names}, is_open
-    )
+    return _Taken(tuple(names), frozenset(needed) & {*names}, is_open)
 
 
 def calls_in(

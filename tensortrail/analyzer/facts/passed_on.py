@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import string
 from collections.abc import Iterator, Sequence
 
 _PASSED_ON = {
@@ -13,7 +12,7 @@ _PASSED_ON = {
 """Words of the keywords that are counted by the names of what they are passed to."""
 _LONGEST = 4_000
 """Bytes of one call."""
-_OF_NAMES = (string.ascii_letters + string.digits + "_").encode()
+_OF_NAMES = bytes(each for each in range(128) if chr(each).isalnum() or each == ord("_"))
 
 
 def words_in(keyword: str) -> Sequence[bytes]:
