@@ -6,9 +6,8 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
-from typing import NamedTuple
 
+from tensortrail.analyzer.facts.namesakes import in_parentheses, namesakes_in
 from tensortrail.analyzer.facts.passed_on import passed_in, words_in
 from tensortrail.analyzer.facts.texts_below import TextsOnce, texts_below
 from tensortrail.analyzer.syntax.guarded_statements import moves_in
@@ -29,15 +28,8 @@ _OFTEN = 3
 """A package is for the current GPU if a device is named at most so many times as often."""
 _MOST_CALLS = 500
 """Calls of one name: of more nothing is said."""
-_LONGEST = 4_000
-"""Bytes of one call."""
 _IN_WORDS = pattern(rb"#|>>>|`$|\.\.\. ")
 """What stands before a call on its line in a comment or a docstring."""
-_PLAIN = (b"staticmethod", b"classmethod", b"no_grad()", b"inference_mode()", b"abstractmethod")
-"""How decorators end that pass no argument of their own."""
-_DEF = pattern(rb"[ \t]*(?:async[ \t]+)?def[ \t]+")
-"""What stands before the name of a function on its line."""
-_BLANKS = (b" ", b"\t")
 _TESTS = frozenset({"test", "tests", "testing", "unittest", "test_utils"})
 
 
@@ -247,70 +239,6 @@ def _add(
         found.setdefault(key, []).append(each)
 
 
-def namesakes_in(path: str, text: bytes, name: str) -> Iterator[Namesake]:
-    """Functions of that name that the text defines at its top or in classes."""
-    word = name.encode()
-    if b"def " + word not in text:
-        return
-    at, counted, line = -1, 0, 1
-    while (at := text.find(word + b"(", at + 1)) >= 0:
-        if text[at - 1 : at] not in _BLANKS:
-            continue  # most are calls
-        start = text.rfind(b"\n", 0, at) + 1
-        is_defined = _DEF.fullmatch(text, start, at)
-        taken = _header(text, at + len(word)) if is_defined else None
-        if taken is not None:
-            line += text.count(b"\n", counted, start)
-            counted = start
-            above = _line_above(text, start)
-            plain = not above.startswith((b"@", b")")) or above.endswith(_PLAIN)
-            needed = taken.needed if plain else frozenset()
-            yield Namesake(path, line, taken.names, needed, taken.is_open)
-
-
-def _line_above(text: bytes, end: int) -> bytes:
-    """The last one before that place with something on it."""
-    while end and text[end - 1 : end].isspace():
-        end -= 1
-    return text[text.rfind(b"\n", 0, end) + 1 : end].strip()
-
-
-class _Taken(NamedTuple):
-    """What a function takes: the names, those of them without a default, and whether more."""
-
-    names: tuple[str, ...]
-    needed: frozenset[str]
-    is_open: bool
-
-
-def _header(text: bytes, start: int) -> _Taken | None:
-    """What the function takes whose parameters begin there."""
-    found = map(_taken, _in_parentheses(text, start))
-    return next((each for each in found if each is not None), None)
-
-
-@lru_cache(maxsize=4_000)
-def _taken(written: bytes) -> _Taken | None:
-    """Methods of one name are often written alike. None: a parenthesis in it is one of a string."""
-    try:
-        node = ast.parse(b"def _" + written + b": ...").body[0]
-    except (SyntaxError, ValueError, MemoryError):
-        return None
-    return _as_taken(node.args) if isinstance(node, ast.FunctionDef) else None
-
-
-def _as_taken(given: ast.arguments) -> _Taken:
-    by_position = [each.arg for each in (*given.posonlyargs, *given.args)]
-    needed = by_position[: len(by_position) - len(given.defaults)]
-    pairs = zip(given.kwonlyargs, given.kw_defaults, strict=True)
-    needed += [each.arg for each, default in pairs if default is None]
-    names = [*by_position, *(each.arg for each in given.kwonlyargs)]
-    if names[:1] in (["self"], ["cls"]):
-        names = names[1:]
-    is_open = given.vararg is not None or given.kwarg is not None
-    return _Taken(tuple(names), frozenset(needed) & {*names}, is_open)
-
-
 def calls_in(
     texts: Mapping[str, bytes], dotted: str, namesakes: bool = False
 ) -> Sequence[ProjectCall]:
@@ -372,18 +300,9 @@ def _is_imported_from_a_library(text: bytes, name: bytes, own: bytes) -> bool:
     return False
 
 
-def _in_parentheses(text: bytes, start: int) -> Iterator[bytes]:
-    """From the parenthesis there to each one that may close it, as some stand in strings."""
-    depth = 0
-    for match in re.finditer(rb"[()]", text[start : start + _LONGEST]):
-        depth += 1 if match.group() == b"(" else -1
-        if not depth:
-            yield text[start : start + match.end()]
-
-
 def parsed_call(text: bytes, start: int) -> ast.Call | None:
     """The call whose parenthesis begins there; None for a definition, or words in a sentence."""
-    for inside in _in_parentheses(text, start):
+    for inside in in_parentheses(text, start):
         try:
             tree = ast.parse(b"_" + inside, mode="eval").body
         except (SyntaxError, ValueError, MemoryError):

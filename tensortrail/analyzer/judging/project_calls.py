@@ -17,8 +17,8 @@ from tensortrail.analyzer.facts.customs import (
     gives_value,
     makes_default,
     makes_property,
-    namesakes_in,
 )
+from tensortrail.analyzer.facts.namesakes import namesakes_in
 from tensortrail.analyzer.facts.passed_on import passed_in
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.facts.texts_below import inside, top_of_project
