@@ -55,6 +55,11 @@ class Project:
         self.uses = Uses(self._texts)
         self.saves = Saves()
         self._modules: dict[str, ProjectFile | None] = {}
+        """In the order of their last use."""
+        self._untouched: dict[str, None] = {}
+        """Those of them that nobody asked about since the file that is judged was begun."""
+        self._size = 0
+        """Bytes of all of them."""
         self._definitions = Definitions(self._file_of, self.module_at, self._note)
         self.answers = Answers()
         self._files: dict[tuple[str, str], str] = {}
@@ -71,6 +76,7 @@ class Project:
         """The file has changed."""
         self.packages.pop(os.path.dirname(path), None)
         self._modules.pop(path, None)
+        self._untouched.pop(path, None)
         self._texts.forget(path)
         self.customs.forget(path)
         self.uses.forget(path)
@@ -79,17 +85,29 @@ class Project:
 
     def trim(self) -> None:
         """Between two files: let go of those that nobody asked about lately."""
-        size = 0
-        for path in reversed(list(self._modules)):
-            module = self._modules[path]
-            size += len(module.source.data) if module is not None else 0
-            if module is not None and size > _KEPT:
-                del self._modules[path]
+        self._size = sum(map(_size_of, self._modules.values()))
+        self._untouched = {path: None for path in self._modules if self._modules[path]}
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """The oldest go first. While a file is judged it keeps those that it asked about."""
+        while self._size > _KEPT and self._untouched:
+            path = next(iter(self._untouched))
+            del self._untouched[path]
+            module = self._modules.pop(path)
+            self._size -= _size_of(module)
+            if module is not None:
                 module.release()
 
     def module_at(self, path: str) -> ProjectFile | None:
         """The file read and indexed; None if it cannot be."""
-        module = self._modules.pop(path) if path in self._modules else self._opened(path)
+        if path in self._modules:
+            self._untouched.pop(path, None)
+            module = self._modules.pop(path)
+        else:
+            module = self._opened(path)
+            self._size += _size_of(module)
+            self._make_room()
         self._modules[path] = module  # last in the order of use
         return module
 
@@ -205,3 +223,7 @@ class Project:
             found = next((each for each in candidates if os.path.isfile(each)), "")
             self._files[key] = found
         return self._files[key]
+
+
+def _size_of(module: ProjectFile | None) -> int:
+    return len(module.source.data) if module is not None else 0
