@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 _PASSED_ON = {
     word: re.compile(rb"%s\w*\s*=(?!=)" % word)
@@ -15,6 +16,7 @@ _LONGEST = 4_000
 _OF_NAMES = bytes(each for each in range(128) if chr(each).isalnum() or each == ord("_"))
 
 
+@cache
 def words_in(keyword: str) -> Sequence[bytes]:
     """The words for which the keyword is counted, once for each."""
     return [word for word in _PASSED_ON if word in keyword.encode()]
