@@ -64,8 +64,7 @@ def test_files_make_room_while_one_is_judged(
     a, b, c, d, e = (str(tmp_path / f"{name}.py") for name in "abcde")
     for path in (a, b, c, d, e):
         Path(path).write_text(f"x = {'1' * 95}\n")
-    for name in ("_KEPT", "_KEPT_MEANWHILE"):
-        monkeypatch.setattr(f"tensortrail.analyzer.facts.project.{name}", 300)
+    monkeypatch.setattr("tensortrail.analyzer.facts.project._KEPT", 300)
     project = open_project()
     kept = {path: project.module_at(path) for path in (a, b, c)}
     project.trim()

@@ -31,8 +31,6 @@ from tensortrail.rules.words import UNKNOWN_VALUE, Value
 _KEPT = 2_000_000
 """Bytes of the files that are kept from one file that is judged to the next: those asked about
 last. Their trees take some fifty times as much."""
-_KEPT_MEANWHILE = 3_000_000
-"""The same while a file is judged, unless it asks about more: it may come back to the others."""
 
 A = TypeVar("A")
 N = TypeVar("N", bound=ast.AST)
@@ -89,11 +87,11 @@ class Project:
         """Between two files: let go of those that nobody asked about lately."""
         self._size = sum(map(_size_of, self._modules.values()))
         self._untouched = {path: None for path in self._modules if self._modules[path]}
-        self._make_room(_KEPT)
+        self._make_room()
 
-    def _make_room(self, most: int) -> None:
+    def _make_room(self) -> None:
         """The oldest go first. While a file is judged it keeps those that it asked about."""
-        while self._size > most and self._untouched:
+        while self._size > _KEPT and self._untouched:
             path = next(iter(self._untouched))
             del self._untouched[path]
             module = self._modules.pop(path)
@@ -109,7 +107,7 @@ class Project:
         else:
             module = self._opened(path)
             self._size += _size_of(module)
-            self._make_room(_KEPT_MEANWHILE)
+            self._make_room()
         self._modules[path] = module  # last in the order of use
         return module
 
