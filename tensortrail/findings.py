@@ -3,8 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import Enum
+from operator import attrgetter
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def alike(cls: type[T]) -> type[T]:
+    """Dataclasses compare, hash and show themselves in the same way: that code would be compiled
+    for each of them at each start, which takes longer than anything else of it."""
+    kind: Any = cls
+    names = [each.name for each in fields(kind)]
+    said = attrgetter(*(each.name for each in fields(kind) if each.compare))
+
+    def equal(one: Any, other: Any) -> bool:
+        return said(one) == said(other) if one.__class__ is other.__class__ else NotImplemented
+
+    def shown(one: Any) -> str:
+        parts = ", ".join(f"{name}={getattr(one, name)!r}" for name in names)
+        return f"{one.__class__.__qualname__}({parts})"
+
+    kind.__eq__, kind.__hash__, kind.__repr__ = equal, lambda one: hash(said(one)), shown
+    return cls
 
 
 class Severity(str, Enum):
@@ -32,7 +54,8 @@ class Safety(str, Enum):
     DISPLAY = "display-only"
 
 
-@dataclass(frozen=True, slots=True)
+@alike
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Site:
     """A place in source. Lines and columns count from 1, columns in code points;
     `start` and `end` are byte offsets, -1 where only the line is known.
@@ -69,7 +92,8 @@ class Site:
         return Site(self.file, self.file_line, end_line=self.file_end_line, function=self.function)
 
 
-@dataclass(frozen=True, slots=True)
+@alike
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Step:
     """One place on a tensor's trail and what happened there."""
 
@@ -77,7 +101,8 @@ class Step:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@alike
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Edit:
     """Replace the bytes `site.start`..`site.end` of `site.file` with `text`."""
 
@@ -85,8 +110,11 @@ class Edit:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@alike
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Fix:
+    """A change of code or of settings that takes the risk away."""
+
     description: str
     safety: Safety
     edits: tuple[Edit, ...]
@@ -94,7 +122,8 @@ class Fix:
     """The edits as a unified diff without its file header; filled in by the engine."""
 
 
-@dataclass(frozen=True, slots=True)
+@alike
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Setting:
     """A setting of a library that takes the risk away."""
 
@@ -119,8 +148,11 @@ class Setting:
         return ", ".join(filter(None, (self.where, at)))
 
 
-@dataclass(frozen=True, slots=True)
+@alike
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Finding:
+    """A risk at one place, and what to do about it."""
+
     code: str
     name: str
     message: str
@@ -161,7 +193,8 @@ class Finding:
         return (self.site.file, self.site.line, self.site.column, self.code)
 
 
-@dataclass(frozen=True, slots=True)
+@alike
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Suggestion:
     """A setting that a run calls for."""
 
@@ -174,7 +207,8 @@ class Suggestion:
     """Why it is not put into the source; empty if it is."""
 
 
-@dataclass(frozen=True, slots=True)
+@alike
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RuleInfo:
     """What reporters may say about a rule (SARIF's rule help, `explain`)."""
 
@@ -187,7 +221,8 @@ class RuleInfo:
     """The whole page of the rule, in Markdown."""
 
 
-@dataclass(frozen=True, slots=True)
+@alike
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Report:
     """One run's result, as reporters receive it."""
 

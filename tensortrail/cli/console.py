@@ -28,6 +28,18 @@ def wants_color(choice: str, stream: TextIO) -> bool:
     return bool(os.environ.get("FORCE_COLOR")) or stream.isatty()
 
 
+def columns(fallback: int) -> int:
+    """How wide the terminal is, if there is one. As `shutil.get_terminal_size` says it, whose
+    import brings all that packs files."""
+    written = os.environ.get("COLUMNS", "")
+    if written.isdecimal() and int(written):
+        return int(written)
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or fallback  # type: ignore[union-attr]
+    except (AttributeError, ValueError, OSError):
+        return fallback
+
+
 def write_text(text: str, stream: TextIO) -> None:
     """Whatever the terminal's encoding, nothing is lost to an exception."""
     if text and not text.endswith("\n"):
@@ -65,6 +77,4 @@ def counted(number: int, word: str) -> str:
 
 
 def width() -> int:
-    from shutil import get_terminal_size
-
-    return get_terminal_size((200, 24)).columns  # the fallback: nobody's terminal wraps
+    return columns(200)  # the fallback: nobody's terminal wraps

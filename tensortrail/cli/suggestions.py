@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import argparse
 import re
-from typing import NoReturn
+from typing import Any, NoReturn
+
+from tensortrail.cli.console import columns
 
 CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
 OPTION = re.compile(r"unrecognized arguments: (--[\w-]+)")
 
 
+class _Formatter(argparse.HelpFormatter):
+    """Made for each argument that is added. Without a width it imports all that packs files."""
+
+    def __init__(self, prog: str, **given: Any) -> None:
+        super().__init__(prog, **{"width": columns(80) - 2, **given})
+
+
 class Parser(argparse.ArgumentParser):
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **{"formatter_class": _Formatter, **named})
+
     def error(self, message: str) -> NoReturn:
         super().error(message + self._meant(message))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import pkgutil
 from typing import TYPE_CHECKING, Any
 
 from tensortrail.rules.base import Near, Rule
@@ -51,6 +50,7 @@ ENTRY_POINT = "tensortrail.rules"
 @functools.cache
 def all_rules() -> dict[str, type[Rule]]:
     """Every rule by code: the house's own and those other packages add by entry point."""
+    import pkgutil
     from importlib.metadata import entry_points  # it takes longer than the rules of most checks
 
     found: list[type[Rule]] = []

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gc
 import weakref
+from pathlib import Path
 
 import pytest
 
 from tensortrail.analyzer.judging.collection import put_off
-from tensortrail.analyzer.judging.module import PythonModule
+from tensortrail.analyzer.judging.module import PythonModule, open_project
 from tensortrail.analyzer.syntax.trees import Trees
 from tensortrail.rules import Rule, all_rules
 
@@ -54,3 +55,22 @@ def _tree_after(rule: type[Rule], module: PythonModule) -> weakref.ref[object]:
     module.release()
     module.project.trees = Trees()  # it keeps those it was asked for last
     return weakref.ref(module.tree)
+
+
+def test_files_make_room_while_one_is_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that it did not ask about go, the oldest first; those that it did ask about stay."""
+    a, b, c, d, e = (str(tmp_path / f"{name}.py") for name in "abcde")
+    for path in (a, b, c, d, e):
+        Path(path).write_text(f"x = {'1' * 95}\n")
+    monkeypatch.setattr("tensortrail.analyzer.facts.project._KEPT", 300)
+    project = open_project()
+    kept = {path: project.module_at(path) for path in (a, b, c)}
+    project.trim()
+    assert project.module_at(a) is kept[a]
+    project.module_at(d)
+    project.module_at(e)
+    assert project.module_at(a) is kept[a]
+    assert project.module_at(b) is not kept[b]
+    assert project.module_at(c) is not kept[c]

@@ -153,10 +153,10 @@ def test_a_file_that_changes_is_read_again(tmp_path: Path) -> None:
     package.mkdir()
     (package / "b.py").write_text("")
     kept = uses.Uses()
-    assert kept.named_in(package, "Scaled", "a.py") is None
+    assert kept.named_in(str(package), "Scaled", "a.py") is None
     (package / "b.py").write_text("Scaled(3)")
     kept.forget(str(package / "b.py"))
-    assert kept.named_in(package, "Scaled", "a.py") == str(package / "b.py")
+    assert kept.named_in(str(package), "Scaled", "a.py") == str(package / "b.py")
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
-from hashlib import blake2b
 from typing import Any
+
+try:
+    from _blake2 import blake2b  # without OpenSSL, whose libraries take long to load
+except ImportError:
+    from hashlib import blake2b
 
 Digests = dict[str, str]
 """Of answers, by the texts of their questions."""

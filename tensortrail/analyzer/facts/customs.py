@@ -6,23 +6,24 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 
-from tensortrail.analyzer.facts.passed_on import passed_in
+from tensortrail.analyzer.facts.namesakes import in_parentheses, namesakes_in
+from tensortrail.analyzer.facts.passed_on import passed_in, words_in
 from tensortrail.analyzer.facts.texts_below import TextsOnce, texts_below
 from tensortrail.analyzer.syntax.guarded_statements import moves_in
+from tensortrail.patterns import pattern
 from tensortrail.rules.words import GuardedStatement, Namesake, ProjectCall
 
-_MAKES_GPU_DEFAULT = re.compile(
+_MAKES_GPU_DEFAULT = pattern(
     rb"^[ \t]*[\w.]*\bset_default_(?:device|tensor_type)\([^)\n]*(?:cuda|xpu|npu)", re.MULTILINE
 )
 MAKE_DEFAULT = ("set_default_device", "set_default_tensor_type")
 """Words of whoever makes a GPU the default device."""
 GPU = "cuda"
 """The word of whoever names a GPU by its number."""
-_ON_CURRENT_GPU = re.compile(rb"\.cuda\(\s*(?:non_blocking\s*=\s*\w+\s*)?\)")
-_ON_A_DEVICE = re.compile(rb"\bdevice\s*=(?!=)(?!\s*['\"]cuda['\"])|\.to\([^)\n]*\bdevice\b")
-_BUILDS_ON_DEVICE = re.compile(
+_ON_CURRENT_GPU = pattern(rb"\.cuda\(\s*(?:non_blocking\s*=\s*\w+\s*)?\)")
+_ON_A_DEVICE = pattern(rb"\bdevice\s*=(?!=)(?!\s*['\"]cuda['\"])|\.to\([^)\n]*\bdevice\b")
+_BUILDS_ON_DEVICE = pattern(
     rb"^[ \t]*with (?:[^\n#]*, *)?(?:torch\.device\((?!['\"](?:meta|cpu))[^\n]*"
     rb"|(?:\w+\.)*\w*device\b *(?:,[^\n]*)?):",
     re.MULTILINE,
@@ -35,14 +36,8 @@ _OFTEN = 3
 """A package is for the current GPU if a device is named at most so many times as often."""
 _MOST_CALLS = 500
 """Calls of one name: of more nothing is said."""
-_LONGEST = 4_000
-"""Bytes of one call."""
-_IN_WORDS = re.compile(rb"#|>>>|`$|\.\.\. ")
+_IN_WORDS = pattern(rb"#|>>>|`$|\.\.\. ")
 """What stands before a call on its line in a comment or a docstring."""
-_PLAIN = (b"staticmethod", b"classmethod", b"no_grad()", b"inference_mode()", b"abstractmethod")
-"""How decorators end that pass no argument of their own."""
-_DEF = re.compile(rb"[ \t]*(?:async[ \t]+)?def[ \t]+")
-"""What stands before the name of a function on its line."""
 _TESTS = frozenset({"test", "tests", "testing", "unittest", "test_utils"})
 
 
@@ -51,19 +46,19 @@ class Customs:
 
     def __init__(self, texts: TextsOnce | None = None) -> None:
         self._text_of = (texts or TextsOnce()).of
-        self._texts: dict[Path, dict[str, bytes]] = {}
-        self._calls: dict[tuple[Path, str, bool], Sequence[ProjectCall]] = {}
-        self._passed: dict[Path, Counter[tuple[bytes, bytes]]] = {}
-        self._passed_in: dict[tuple[Path, str], Counter[tuple[bytes, bytes]]] = {}
-        self._moves: dict[Path, dict[str, list[GuardedStatement]]] = {}
-        self._defaults: dict[Path, tuple[str, int] | None] = {}
-        self._on_current_gpu: dict[Path, Sequence[str]] = {}
-        self._builds_on_device: dict[Path, str | None] = {}
-        self._numbered_gpu: dict[Path, tuple[str, int] | None] = {}
-        self._written: dict[tuple[Path, re.Pattern[bytes]], str | None] = {}
-        self._namesakes: dict[tuple[Path, str], Sequence[Namesake]] = {}
-        self._times_called: dict[tuple[Path, str], int] = {}
-        self._callers: dict[tuple[Path, str], Sequence[str]] = {}
+        self._texts: dict[str, dict[str, bytes]] = {}
+        self._calls: dict[tuple[str, str, bool], Sequence[ProjectCall]] = {}
+        self._passed: dict[tuple[str, bytes], Counter[tuple[bytes, bytes]]] = {}
+        self._passed_in: dict[tuple[str, str], Counter[tuple[bytes, bytes]]] = {}
+        self._moves: dict[str, dict[str, list[GuardedStatement]]] = {}
+        self._defaults: dict[str, tuple[str, int] | None] = {}
+        self._on_current_gpu: dict[str, Sequence[str]] = {}
+        self._builds_on_device: dict[str, str | None] = {}
+        self._numbered_gpu: dict[str, tuple[str, int] | None] = {}
+        self._written: dict[tuple[str, re.Pattern[bytes]], str | None] = {}
+        self._namesakes: dict[tuple[str, str], Sequence[Namesake]] = {}
+        self._times_called: dict[tuple[str, str], int] = {}
+        self._callers: dict[tuple[str, str], Sequence[str]] = {}
 
     def forget(self, path: str) -> None:
         """The file may have changed."""
@@ -81,22 +76,28 @@ class Customs:
             self._namesakes.clear()
             self._callers.clear()
             self._times_called.clear()
-            if folder in self._passed:
-                self._passed[folder].subtract(Counter(passed_in(before)))
-                self._passed[folder].update(Counter(passed_in(now)))
+            for (counted, word), passed in self._passed.items():
+                if counted == folder:
+                    passed.subtract(Counter(passed_in(before, word)))
+                    passed.update(Counter(passed_in(now, word)))
             if folder in self._moves:
                 for key, each in moves_in(path, before):
                     self._moves[folder][key].remove(each)
                 _add(self._moves[folder], moves_in(path, now))
 
-    def passed(self, folder: Path, name: str, keyword: str) -> int:
+    def passed(self, folder: str, name: str, keyword: str) -> int:
         """How often a call of anything by that name passes the keyword, at least about."""
-        if folder not in self._passed:
-            texts = self._texts_of(folder).values()
-            self._passed[folder] = Counter(pair for text in texts for pair in passed_in(text))
-        return self._passed[folder][name.encode(), keyword.encode()]
+        pair = name.encode(), keyword.encode()
+        return sum(self._passed_for(folder, word)[pair] for word in words_in(keyword))
 
-    def calls(self, folder: Path, dotted: str, namesakes: bool = False) -> Sequence[ProjectCall]:
+    def _passed_for(self, folder: str, word: bytes) -> Counter[tuple[bytes, bytes]]:
+        key = folder, word
+        if key not in self._passed:
+            texts = self._texts_of(folder).values()
+            self._passed[key] = Counter(each for text in texts for each in passed_in(text, word))
+        return self._passed[key]
+
+    def calls(self, folder: str, dotted: str, namesakes: bool = False) -> Sequence[ProjectCall]:
         """Calls of a function in the files below the folder, by its dotted name. None are given
         of a name that is called too often, or stands for several functions, if these are not to
         be among them."""
@@ -105,7 +106,7 @@ class Customs:
             self._calls[key] = calls_in(self._texts_of(folder), dotted, namesakes)
         return self._calls[key]
 
-    def moves(self, folder: Path, statement: str) -> Sequence[GuardedStatement]:
+    def moves(self, folder: str, statement: str) -> Sequence[GuardedStatement]:
         """Statements of the files below the folder that read like this one."""
         if folder not in self._moves:
             found = self._moves[folder] = {}
@@ -113,7 +114,7 @@ class Customs:
                 _add(found, moves_in(path, text))
         return self._moves[folder].get(statement, ())
 
-    def gpu_made_default(self, folder: Path) -> tuple[str, int] | None:
+    def gpu_made_default(self, folder: str) -> tuple[str, int] | None:
         """A file below the folder that makes a GPU the default device, and the line."""
         if folder not in self._defaults:
             self._defaults[folder] = None
@@ -124,7 +125,7 @@ class Customs:
                     break
         return self._defaults[folder]
 
-    def for_current_gpu(self, folder: Path) -> Sequence[str]:
+    def for_current_gpu(self, folder: str) -> Sequence[str]:
         """Files below the folder that write `.cuda()`, if they are several, and it is written
         nearly as often as a device; else none."""
         if folder not in self._on_current_gpu:
@@ -136,7 +137,7 @@ class Customs:
             self._on_current_gpu[folder] = [*bare] if is_usual else []
         return self._on_current_gpu[folder]
 
-    def builds_on_device(self, folder: Path) -> str | None:
+    def builds_on_device(self, folder: str) -> str | None:
         """A file below the folder that has a `with torch.device(device):`."""
         if folder not in self._builds_on_device:
             texts = self._texts_of(folder).items()
@@ -144,7 +145,7 @@ class Customs:
             self._builds_on_device[folder] = next(found, None)
         return self._builds_on_device[folder]
 
-    def numbered_gpu(self, folder: Path) -> tuple[str, int] | None:
+    def numbered_gpu(self, folder: str) -> tuple[str, int] | None:
         """A file below the folder that names another GPU than the first, and the line."""
         if folder not in self._numbered_gpu:
             texts = self._texts_of(folder).items()
@@ -152,7 +153,7 @@ class Customs:
             self._numbered_gpu[folder] = next(found, None)
         return self._numbered_gpu[folder]
 
-    def is_written(self, folder: Path, word: str, how: re.Pattern[bytes]) -> str | None:
+    def is_written(self, folder: str, word: str, how: re.Pattern[bytes]) -> str | None:
         """A file below the folder that has the word in a place that the pattern tells."""
         key = folder, how
         if key not in self._written:
@@ -161,7 +162,7 @@ class Customs:
             self._written[key] = next(found, None)
         return self._written[key]
 
-    def namesakes(self, folder: Path, name: str) -> Sequence[Namesake]:
+    def namesakes(self, folder: str, name: str) -> Sequence[Namesake]:
         """Functions and methods of that name in the files below the folder."""
         key = folder, name
         if key not in self._namesakes:
@@ -171,7 +172,7 @@ class Customs:
             ]
         return self._namesakes[key]
 
-    def files_calling(self, folder: Path, name: str, owner: str, of_class: bool) -> Sequence[str]:
+    def files_calling(self, folder: str, name: str, owner: str, of_class: bool) -> Sequence[str]:
         """Files below the folder that may call a method of the class, which they name, or a
         function by its name alone or by that of its module."""
         key = folder, f"{owner}.{name}"
@@ -188,7 +189,7 @@ class Customs:
             ]
         return self._callers[key]
 
-    def times_called(self, folder: Path, name: str) -> int:
+    def times_called(self, folder: str, name: str) -> int:
         """How often something of that name is called in the files below the folder."""
         key = folder, name
         if key not in self._times_called:
@@ -199,22 +200,22 @@ class Customs:
             )
         return self._times_called[key]
 
-    def passed_in_file(self, folder: Path, path: str) -> Counter[tuple[bytes, bytes]]:
+    def passed_in_file(self, folder: str, path: str) -> Counter[tuple[bytes, bytes]]:
         """What the file, as it is on the disk, adds to what is passed below the folder."""
         key = folder, path
         if key not in self._passed_in:
             self._passed_in[key] = Counter(passed_in(self._texts_of(folder).get(path, b"")))
         return self._passed_in[key]
 
-    def defined(self, folder: Path, path: str, dotted: str) -> int:
+    def defined(self, folder: str, path: str, dotted: str) -> int:
         """How many functions and classes of the last name a file that calls one defines."""
         return defined_in(self._texts_of(folder)[path], dotted)
 
-    def texts(self, folder: Path) -> Iterable[bytes]:
+    def texts(self, folder: str) -> Iterable[bytes]:
         """Of the files below the folder."""
         return self._texts_of(folder).values()
 
-    def _texts_of(self, folder: Path) -> dict[str, bytes]:
+    def _texts_of(self, folder: str) -> dict[str, bytes]:
         if folder not in self._texts:
             self._texts[folder] = dict(texts_below(folder, _TESTS, self._text_of))
         return self._texts[folder]
@@ -260,48 +261,6 @@ def _add(
 ) -> None:
     for key, each in moves:
         found.setdefault(key, []).append(each)
-
-
-def namesakes_in(path: str, text: bytes, name: str) -> Iterator[Namesake]:
-    """Functions of that name that the text defines at its top or in classes."""
-    word = name.encode()
-    if b"def " + word not in text:
-        return
-    at = -1
-    while (at := text.find(word + b"(", at + 1)) >= 0:
-        start = text.rfind(b"\n", 0, at) + 1
-        is_defined = _DEF.fullmatch(text, start, at)
-        header = _header(text, at + len(word)) if is_defined else None
-        if header is not None:
-            line = text.count(b"\n", 0, start) + 1
-            above = text[:start].rstrip().rpartition(b"\n")[2].strip()
-            plain = not above.startswith((b"@", b")")) or above.endswith(_PLAIN)
-            yield _as_namesake(path, line, header.args, plain)
-
-
-def _header(text: bytes, start: int) -> ast.FunctionDef | None:
-    """The function whose parameters begin there, without its body."""
-    for inside in _in_parentheses(text, start):
-        try:
-            node = ast.parse(b"def _" + inside + b": ...").body[0]
-        except (SyntaxError, ValueError, MemoryError):
-            continue  # a parenthesis in a string
-        return node if isinstance(node, ast.FunctionDef) else None
-    return None
-
-
-def _as_namesake(path: str, line: int, given: ast.arguments, plain: bool) -> Namesake:
-    by_position = [each.arg for each in (*given.posonlyargs, *given.args)]
-    needed = by_position[: len(by_position) - len(given.defaults)]
-    pairs = zip(given.kwonlyargs, given.kw_defaults, strict=True)
-    needed += [each.arg for each, default in pairs if default is None]
-    names = [*by_position, *(each.arg for each in given.kwonlyargs)]
-    if names[:1] in (["self"], ["cls"]):
-        names = names[1:]
-    is_open = given.vararg is not None or given.kwarg is not None
-    return Namesake(
-        path, line, tuple(names), frozenset(needed if plain else ()) & {*names}, is_open
-    )
 
 
 def calls_in(
@@ -365,18 +324,9 @@ def _is_imported_from_a_library(text: bytes, name: bytes, own: bytes) -> bool:
     return False
 
 
-def _in_parentheses(text: bytes, start: int) -> Iterator[bytes]:
-    """From the parenthesis there to each one that may close it, as some stand in strings."""
-    depth = 0
-    for match in re.finditer(rb"[()]", text[start : start + _LONGEST]):
-        depth += 1 if match.group() == b"(" else -1
-        if not depth:
-            yield text[start : start + match.end()]
-
-
 def parsed_call(text: bytes, start: int) -> ast.Call | None:
     """The call whose parenthesis begins there; None for a definition, or words in a sentence."""
-    for inside in _in_parentheses(text, start):
+    for inside in in_parentheses(text, start):
         try:
             tree = ast.parse(b"_" + inside, mode="eval").body
         except (SyntaxError, ValueError, MemoryError):

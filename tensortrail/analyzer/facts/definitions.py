@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import Any, TypeVar
 
 from tensortrail.analyzer.facts import questions
@@ -88,7 +87,7 @@ class Definitions:
     def __init__(self, file_of: FileOf, opened: Opened, noted: Noted) -> None:
         self._file_of, self._opened, self._noted = file_of, opened, noted
         self._contents: dict[str, _Contents | None] = {}
-        self._ways: dict[tuple[Path | None, str], Way] = {}
+        self._ways: dict[tuple[str | None, str], Way] = {}
         self._classes: OrderedDict[tuple[str, str], KnownClass] = OrderedDict()
         self._answers: dict[tuple[Any, ...], _Answer] = {}
         """By the question and what it is about."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
+from tensortrail.patterns import pattern
 from tensortrail.rules.shared.moves import GIVES_ITSELF
 from tensortrail.rules.words import Kind
 
-DEVICE_NAME = re.compile(
+DEVICE_NAME = pattern(
     r"(cpu|cuda|meta|mps|xpu|npu|hpu|xla|mlu|musa|sdaa|hip|ipu|vulkan|neuron|privateuseone)(:\d+)?"
 )
 
@@ -147,11 +148,11 @@ SHARING_CALLS = frozenset(
     {"torch.export.export", "torch.export._trace._export", "torch.fx.symbolic_trace"}
 )
 """Their result shares the parameters of their first argument."""
-MODULE_FACTORIES = re.compile(
+MODULE_FACTORIES = pattern(
     r"(transformers\..*|.*\b(AutoModel\w*|\w*ForCausalLM|\w*Pipeline))\.from_pretrained$"
 )
 
-MODULE_BASES = re.compile(
+MODULE_BASES = pattern(
     r"^torch\.nn\.((modules|parallel)\.(\w+\.)*)?_?(?!(Uninitialized)?(Parameter|Buffer)$)[A-Z]\w*$"
     r"|\b(\w*Pre[tT]rainedModel|LightningModule|GraphModule|ModelMixin|MegatronModule)$"
     r"|^torchmetrics\.(\w+\.)*Metric$|^gpytorch\.(models|kernels|means|likelihoods)\.[A-Z]\w*$"
@@ -194,8 +195,8 @@ SWITCHED_MOVERS: dict[str, tuple[int, str, str, str]] = {
 """Functions that move their argument only when the named switch is given as True."""
 MOVER_SHORT_NAMES = frozenset({"deallocate_module", "MutableTorchTensorRTModule"})
 
-OFFLOAD_SWITCH = re.compile(r"offload", re.IGNORECASE)
-NOT_A_SWITCH = re.compile(
+OFFLOAD_SWITCH = pattern(r"offload", re.IGNORECASE)
+NOT_A_SWITCH = pattern(
     r"(dir|folder|path|device|stream|hook|index|buffers?|state_dict|config|manager|handler|fn|func"
     r"|map|params|weights|keys?|list|names?|cache|thread|event|size|gb|ratio|type)s?$"
 )
@@ -232,14 +233,14 @@ LIBRARY_HANDLES: dict[str, frozenset[str]] = {
 }
 """Ops that base classes of libraries answer, for when their file cannot be read."""
 
-FUNCTION_WORTH_READING = re.compile(
+FUNCTION_WORTH_READING = pattern(
     r"load|offload|dealloc|free|move|device|cpu|cuda|gpu|dispatch|release|place|align|evict|_to\b"
     r"|to_|suspend|restore|swap",
     re.IGNORECASE,
 )
 """Functions of other files are read only if their name says they may move or free something."""
-RETURN_WORTH_READING = re.compile(r"device|tensor|param|storage|state_dict|module|weight")
-CLASS_WORTH_READING = re.compile(
+RETURN_WORTH_READING = pattern(r"device|tensor|param|storage|state_dict|module|weight")
+CLASS_WORTH_READING = pattern(
     r"Tensor|Param|Module|Model|Layer|Linear|Embedding|Block|Net|Device|Storage|Weight|Buffer"
 )
 """Classes of other files are read for an annotation only if they may be of a kind we tell."""

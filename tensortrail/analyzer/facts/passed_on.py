@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import re
-import string
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 
 _PASSED_ON = {
     word: re.compile(rb"%s\w*\s*=(?!=)" % word)
     for word in (b"device", b"dtype", b"generator", b"map_location", b"offload")
 }
-"""Keywords that are counted by the names of what they are passed to."""
+"""Words of the keywords that are counted by the names of what they are passed to."""
 _LONGEST = 4_000
 """Bytes of one call."""
-_OF_NAMES = (string.ascii_letters + string.digits + "_").encode()
+_OF_NAMES = bytes(each for each in range(128) if chr(each).isalnum() or each == ord("_"))
 
 
-def passed_in(text: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Names of what is called in a text, with the keywords that are passed on to it."""
-    patterns = [pattern for word, pattern in _PASSED_ON.items() if word in text]
+@cache
+def words_in(keyword: str) -> Sequence[bytes]:
+    """The words for which the keyword is counted, once for each."""
+    return [word for word in _PASSED_ON if word in keyword.encode()]
+
+
+def passed_in(text: bytes, *words: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Names of what is called in a text, with the keywords that are passed on to it: those that
+    are counted for one of the words, or for any."""
+    patterns = [_PASSED_ON[word] for word in words or _PASSED_ON if word in text]
     for match in (each for pattern in patterns for each in pattern.finditer(text)):
         name = _around(text, match.start())
         if name:

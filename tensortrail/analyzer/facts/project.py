@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
-from pathlib import Path
 from typing import Any, TypeVar
 
 from tensortrail.analyzer.facts import questions
@@ -20,7 +19,7 @@ from tensortrail.analyzer.facts.project_file import (
     Question,
 )
 from tensortrail.analyzer.facts.saves import Saves
-from tensortrail.analyzer.facts.texts_below import TextsOnce
+from tensortrail.analyzer.facts.texts_below import TextsOnce, inside
 from tensortrail.analyzer.facts.uses import Uses, top_above
 from tensortrail.analyzer.reading.limits import Limit
 from tensortrail.analyzer.reading.source import Unreadable
@@ -56,12 +55,17 @@ class Project:
         self.uses = Uses(self._texts)
         self.saves = Saves()
         self._modules: dict[str, ProjectFile | None] = {}
+        """In the order of their last use."""
+        self._untouched: dict[str, None] = {}
+        """Those of them that nobody asked about since the file that is judged was begun."""
+        self._size = 0
+        """Bytes of all of them."""
         self._definitions = Definitions(self._file_of, self.module_at, self._note)
         self.answers = Answers()
-        self._files: dict[tuple[Path, str], str] = {}
-        self._first_parts: dict[tuple[Path, str], bool] = {}
-        self._files_of: dict[tuple[Path | None, str], tuple[str, str] | None] = {}
-        self._paths: dict[Path, Sequence[Path]] = {}
+        self._files: dict[tuple[str, str], str] = {}
+        self._first_parts: dict[tuple[str, str], bool] = {}
+        self._files_of: dict[tuple[str | None, str], tuple[str, str] | None] = {}
+        self._paths: dict[str, Sequence[str]] = {}
         self.packages: dict[str, bool] = {}
         """Whether a folder that was asked about has an `__init__.py`."""
         self.limit = Limit()
@@ -72,6 +76,7 @@ class Project:
         """The file has changed."""
         self.packages.pop(os.path.dirname(path), None)
         self._modules.pop(path, None)
+        self._untouched.pop(path, None)
         self._texts.forget(path)
         self.customs.forget(path)
         self.uses.forget(path)
@@ -80,17 +85,29 @@ class Project:
 
     def trim(self) -> None:
         """Between two files: let go of those that nobody asked about lately."""
-        size = 0
-        for path in reversed(list(self._modules)):
-            module = self._modules[path]
-            size += len(module.source.data) if module is not None else 0
-            if module is not None and size > _KEPT:
-                del self._modules[path]
+        self._size = sum(map(_size_of, self._modules.values()))
+        self._untouched = {path: None for path in self._modules if self._modules[path]}
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """The oldest go first. While a file is judged it keeps those that it asked about."""
+        while self._size > _KEPT and self._untouched:
+            path = next(iter(self._untouched))
+            del self._untouched[path]
+            module = self._modules.pop(path)
+            self._size -= _size_of(module)
+            if module is not None:
                 module.release()
 
     def module_at(self, path: str) -> ProjectFile | None:
         """The file read and indexed; None if it cannot be."""
-        module = self._modules.pop(path) if path in self._modules else self._opened(path)
+        if path in self._modules:
+            self._untouched.pop(path, None)
+            module = self._modules.pop(path)
+        else:
+            module = self._opened(path)
+            self._size += _size_of(module)
+            self._make_room()
         self._modules[path] = module  # last in the order of use
         return module
 
@@ -170,7 +187,7 @@ class Project:
             self._files_of[key] = self._looked_up(*key)
         return self._files_of[key]
 
-    def _looked_up(self, root: Path | None, dotted: str) -> tuple[str, str] | None:
+    def _looked_up(self, root: str | None, dotted: str) -> tuple[str, str] | None:
         parts = dotted.split(".")
         folders = self._on_the_path_of(root) if root is not None else ()
         folder = next((each for each in folders if self._may_hold(each, parts[0])), None)
@@ -182,15 +199,15 @@ class Project:
                 return path, ".".join(parts[length:])
         return None
 
-    def _on_the_path_of(self, root: Path) -> Sequence[Path]:
+    def _on_the_path_of(self, root: str) -> Sequence[str]:
         """The folder itself, and for scripts the top of the project, where its packages lie."""
         if root not in self._paths:
             top = top_above(root)
-            around = [top, top / "src"] if top is not None else []
+            around = [top, inside(top, "src")] if top is not None else []
             self._paths[root] = [root, *(each for each in around if each != root)]
         return self._paths[root]
 
-    def _may_hold(self, root: Path, first: str) -> bool:
+    def _may_hold(self, root: str, first: str) -> bool:
         """The folder has a file or folder of that name: most names are of other packages."""
         key = (root, first)
         if key not in self._first_parts:
@@ -198,11 +215,15 @@ class Project:
             self._first_parts[key] = os.path.isdir(path) or os.path.isfile(f"{path}.py")
         return self._first_parts[key]
 
-    def _path(self, root: Path, module: str) -> str:
+    def _path(self, root: str, module: str) -> str:
         key = (root, module)
         if key not in self._files:
-            path = os.path.join(root, *module.split("."))
+            path = inside(root, *module.split("."))
             candidates = (os.path.join(path, "__init__.py"), f"{path}.py")
             found = next((each for each in candidates if os.path.isfile(each)), "")
-            self._files[key] = str(Path(found)) if found else ""
+            self._files[key] = found
         return self._files[key]
+
+
+def _size_of(module: ProjectFile | None) -> int:
+    return len(module.source.data) if module is not None else 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.facts.texts_below import (
@@ -14,6 +13,7 @@ from tensortrail.analyzer.facts.texts_below import (
     texts_below,
     top_of_project,
 )
+from tensortrail.files import within
 from tensortrail.rules.words import SavedFile
 
 _MOST_FILES = 60
@@ -26,15 +26,15 @@ class Saves:
     """What the files of projects write."""
 
     def __init__(self) -> None:
-        self._tops: dict[str, Path] = {}
-        self._writing: dict[Path, list[str]] = {}
+        self._tops: dict[str, str] = {}
+        self._writing: dict[str, list[str]] = {}
         self._saves: dict[str, list[SavedFile]] = {}
 
     def forget(self, path: str) -> None:
         """The file may have changed."""
         self._saves.pop(path, None)
         for folder, paths in self._writing.items():
-            if path in paths or Path(path).is_relative_to(folder):
+            if path in paths or _lies_in(path, folder):
                 kept = [each for each in paths if each != path]
                 writes = _writes(text_of(path, LARGEST))
                 self._writing[folder] = [*kept, path] if writes else kept
@@ -55,17 +55,21 @@ class Saves:
     def _paths(self, path: str) -> list[str]:
         folder = os.path.dirname(path)
         if folder not in self._tops:
-            self._tops[folder] = top_of_project(Path(folder))
+            self._tops[folder] = top_of_project(folder or os.curdir)
         top = self._tops[folder]
         if top not in self._writing:
             self._writing[top] = list(_writing_below(top))
         return self._writing[top]
 
 
-def _writing_below(top: Path) -> Iterator[str]:
+def _writing_below(top: str) -> Iterator[str]:
     for path, text in texts_below(top, APART, text_of):
         if len(text) <= LARGEST and _writes(text):
             yield path
+
+
+def _lies_in(path: str, folder: str) -> bool:
+    return not os.path.isabs(path) if folder == os.curdir else within(path, folder)
 
 
 def _writes(text: bytes) -> bool:

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Sequence
 
 from tensortrail.analyzer.facts import customs
-from tensortrail.analyzer.facts.customs import called_in, defined_in, namesakes_in
+from tensortrail.analyzer.facts.customs import called_in, defined_in
+from tensortrail.analyzer.facts.namesakes import namesakes_in
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.facts.uses import is_named
 from tensortrail.analyzer.syntax.guarded_statements import moves_in

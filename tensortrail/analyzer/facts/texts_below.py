@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Container, Iterator
-from pathlib import Path
 
 from tensortrail.analyzer.reading.texts import Texts
 from tensortrail.files import read
@@ -22,9 +21,25 @@ _HIGHEST = 4
 """Folders above the file where the top is looked for."""
 
 
-def top_of_project(folder: Path) -> Path:
+def and_above(folder: str, most: int) -> Iterator[str]:
+    """The folder and those above it, at most so many."""
+    yield folder
+    for _ in range(most):
+        above = os.path.dirname(folder) or os.curdir
+        if above == folder:
+            return
+        folder = above
+        yield folder
+
+
+def inside(folder: str, *names: str) -> str:
+    """What lies there, written like the paths of a listing: without the folder one is in."""
+    return os.path.join(*([folder] if folder != os.curdir else []), *names)
+
+
+def top_of_project(folder: str) -> str:
     """The nearest folder that looks like the top of a project; else the one that is given."""
-    for each in [folder, *folder.parents][: _HIGHEST + 1]:
+    for each in and_above(folder, _HIGHEST):
         if any(os.path.exists(os.path.join(each, mark)) for mark in _MARKS):
             return each
     return folder
@@ -55,7 +70,7 @@ class TextsOnce:
 
 
 def texts_below(
-    folder: Path, apart: Container[str], text_of: Callable[[str], bytes]
+    folder: str, apart: Container[str], text_of: Callable[[str], bytes]
 ) -> Iterator[tuple[str, bytes]]:
     """Each file with its text, in an order that is the same in every run. Folders with names of
     `apart`, and hidden ones, are left out."""
@@ -74,6 +89,6 @@ def texts_below(
 def text_of(path: str, largest: int = _MOST_BYTES) -> bytes:
     """Nothing, of a file that cannot be read or is larger."""
     try:
-        return read(path) if os.path.getsize(path) <= largest else b""
+        return read(path, largest)
     except OSError:
         return b""

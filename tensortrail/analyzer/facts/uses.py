@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from tensortrail.analyzer.facts.project_file import ProjectFile
-from tensortrail.analyzer.facts.texts_below import APART, LARGEST, TextsOnce
+from tensortrail.analyzer.facts.texts_below import APART, LARGEST, TextsOnce, and_above, inside
 
 _MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 """What lies at the top of a project."""
@@ -27,8 +26,8 @@ class Uses:
 
     def __init__(self, texts: TextsOnce | None = None) -> None:
         self._text_of = (texts or TextsOnce()).of
-        self._texts: dict[Path, dict[str, bytes] | None] = {}
-        self._found: dict[tuple[Path, str, str], str | None] = {}
+        self._texts: dict[str, dict[str, bytes] | None] = {}
+        self._found: dict[tuple[str, str, str], str | None] = {}
 
     def forget(self, path: str) -> None:
         """The file may have changed."""
@@ -37,7 +36,7 @@ class Uses:
             if texts is not None and path in texts:
                 texts[path] = self._text_of(path, LARGEST)
 
-    def named_in(self, package: Path, name: str, apart_from: str) -> str | None:
+    def named_in(self, package: str, name: str, apart_from: str) -> str | None:
         """Another file around the package that has the word; "" where that cannot be told."""
         key = package, name, apart_from
         if key not in self._found:
@@ -45,12 +44,12 @@ class Uses:
             self._found[key] = "" if texts is None else _first(texts, name, apart_from)
         return self._found[key]
 
-    def named_beside(self, package: Path, name: str, how: Callable[[bytes], bool]) -> str | None:
+    def named_beside(self, package: str, name: str, how: Callable[[bytes], bool]) -> str | None:
         """A file around the package that has the word and does this as well."""
         texts, raw = self._texts_around(package) or {}, name.encode()
         return next((path for path, text in texts.items() if raw in text and how(text)), None)
 
-    def _texts_around(self, package: Path) -> dict[str, bytes] | None:
+    def _texts_around(self, package: str) -> dict[str, bytes] | None:
         if package not in self._texts:
             self._texts[package] = self._bounded(_files(package))
         return self._texts[package]
@@ -85,36 +84,48 @@ def is_named(text: bytes, name: str, of_python: bool = True) -> bool:
     return False
 
 
-def _files(package: Path) -> Iterator[str]:
+def _files(package: str) -> Iterator[str]:
     """Those below the top of the project; where no top is known, those of the package and the
     scripts beside it."""
     top = top_above(package)
     yield from _below(top or package)
     if top is None:
-        yield from (str(each) for each in sorted(package.parent.glob("*.py")))
+        yield from _scripts_in(os.path.dirname(package) or os.curdir)
 
 
-def top_above(package: Path) -> Path | None:
-    above: list[Path] = []
-    for folder in [package, *package.parents][: _HIGHEST + 1]:
-        if folder.name in APART:
+def _scripts_in(folder: str) -> Iterator[str]:
+    try:
+        names = sorted(each for each in os.listdir(folder) if each.endswith(".py"))
+    except OSError:
+        return
+    yield from (inside(folder, each) for each in names)
+
+
+def top_above(package: str) -> str | None:
+    above: list[str] = []
+    for folder in and_above(package, _HIGHEST):
+        if os.path.basename(folder) in APART:
             return None
         if any(os.path.exists(os.path.join(folder, each)) for each in _MARKS):
             return folder
         above.append(folder)
-    tops = (each for each in above[1:] if any(os.path.exists(each / name) for name in _LIKELY))
+    tops = (
+        each
+        for each in above[1:]
+        if any(os.path.exists(os.path.join(each, name)) for name in _LIKELY)
+    )
     return next(tops, None)
 
 
-def folder_of_project(file: ProjectFile) -> Path | None:
+def folder_of_project(file: ProjectFile) -> str | None:
     """The folder of the package; without one that of the project around, or of the scripts."""
-    package, inside, _ = file.name.partition(".")
-    if inside or file.root is None:
-        return file.root / package if file.root is not None else None
+    package, below, _ = file.name.partition(".")
+    if below or file.root is None:
+        return inside(file.root, package) if file.root is not None else None
     return top_above(file.root) or file.root
 
 
-def _below(folder: Path) -> Iterator[str]:
+def _below(folder: str) -> Iterator[str]:
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(each for each in folders if each not in APART and each[0] != ".")
         # "a.py", as a file of the check is called, and not "./a.py":

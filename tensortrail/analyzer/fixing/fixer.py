@@ -10,14 +10,13 @@ import warnings
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from tensortrail.analyzer.choosing.own import IN_PART
 from tensortrail.analyzer.fixing.edits import apply
 from tensortrail.analyzer.reading.python_files import Fits, fits, lines_above
-from tensortrail.findings import Edit, Finding, Fix, Safety, Site
-from tensortrail.rules.unchanging import unchanging
+from tensortrail.findings import Edit, Finding, Fix, Safety, Site, alike
 
 _HUNK = re.compile(r"@@ -([\d,]+) \+([\d,]+) @@")
 _LONGEST = 2_000
@@ -28,7 +27,8 @@ FindAgain = Callable[[str, bytes], Sequence[Finding]]
 """Judges a file's new bytes, so that a fix can be seen to have worked."""
 
 
-@unchanging(frozen=True, slots=False)
+@alike
+@dataclass(frozen=True, eq=False, repr=False)
 class Fixed:
     path: str
     before: bytes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
-from inspect import isfunction
+from types import FunctionType
 from typing import Any, NamedTuple
 
 from tensortrail.analyzer.facts.answers import but_for_lines, digest, read
@@ -59,6 +59,6 @@ def _answer(project: Project, file: ProjectFile | None, text: str) -> str:
 
 def _question(module: str, name: str) -> Callable[..., Any]:
     found = getattr(import_module(module), name) if module.startswith(_OURS) else None
-    if not isfunction(found) or found.__module__ != module:
+    if not isinstance(found, FunctionType) or found.__module__ != module:
         raise ValueError(f"{module}:{name} is no question of ours")
     return found

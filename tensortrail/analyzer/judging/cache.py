@@ -130,8 +130,7 @@ class Cache:
         """Write atomically; a cache that cannot be written is none, and no error."""
         if self._folder is None or not self._changed:
             return
-        places = {key: os.path.join(self._root, key) for key in self._entries}
-        kept = {key: self._entries[key] for key in places if os.path.exists(places[key])}
+        kept = {key: entry for key, entry in self._entries.items() if self._is_there(key)}
         seen = self.seen if self._sees or not self._new else None
         needed, entries = self._needed.packed(kept)
         learned = [self._fingerprint, needed, entries, seen]
@@ -142,6 +141,10 @@ class Cache:
             self._asked.save()
         except OSError:
             return
+
+    def _is_there(self, key: str) -> bool:
+        path = os.path.join(self._root, key)
+        return self._stamps.get(path) is not None or os.path.exists(path)
 
     def _read(self, file: str) -> None:
         try:

@@ -8,7 +8,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache, partial
-from pathlib import Path
 from typing import TypeAlias, cast
 
 from tensortrail.analyzer.facts import texts_asked
@@ -21,15 +20,16 @@ from tensortrail.analyzer.facts.customs import (
     is_off,
     makes_default,
     makes_property,
-    namesakes_in,
     numbered_gpu,
 )
+from tensortrail.analyzer.facts.namesakes import namesakes_in
 from tensortrail.analyzer.facts.passed_on import passed_in
 from tensortrail.analyzer.facts.project_file import ProjectFile
-from tensortrail.analyzer.facts.texts_below import top_of_project
+from tensortrail.analyzer.facts.texts_below import inside, top_of_project
 from tensortrail.analyzer.facts.uses import folder_of_project, top_above
 from tensortrail.analyzer.judging.coming_to import coming_to
 from tensortrail.analyzer.syntax.guarded_statements import as_key
+from tensortrail.analyzer.syntax.names import tidy
 from tensortrail.analyzer.values import signatures
 from tensortrail.rules.shared.functions import is_static
 from tensortrail.rules.view import FunctionNode
@@ -94,7 +94,7 @@ class AsksForProjectCalls:
             return file.path, line
         if not os.path.isfile(file.path):
             return None
-        found = file.project.customs.numbered_gpu(top_of_project(Path(file.path).parent))
+        found = file.project.customs.numbered_gpu(top_of_project(_folder_of(file)))
         if found is None:
             file.absent.add(GPU)  # whoever numbers one writes so
         else:
@@ -239,7 +239,7 @@ class AsksForProjectCalls:
         users = coming_to(file, around[-1])
         return users is None or any(self._is_named_elsewhere(folder, each) for each in users)
 
-    def _is_named_elsewhere(self, folder: Path, name: str) -> bool:
+    def _is_named_elsewhere(self, folder: str, name: str) -> bool:
         file = cast("ProjectFile", self)
         found = file.project.uses.named_in(folder, name, file.path)
         return found == "" or self._is_so_in(found, texts_asked.has_name, name)
@@ -334,28 +334,32 @@ def _of_choice(method: FunctionNode) -> Iterator[tuple[int, str]]:
             yield len(given), each.arg
 
 
-def _package(file: ProjectFile) -> Path | None:
+def _package(file: ProjectFile) -> str | None:
     """The folder of the package that the file is in; without one the file is all there is."""
-    package, inside, _ = file.name.partition(".")
-    return _folder(file.root, package) if inside and file.root is not None else None
+    package, below, _ = file.name.partition(".")
+    return _folder(file.root, package) if below and file.root is not None else None
 
 
 @lru_cache
-def _folder(root: Path, package: str) -> Path:
+def _folder(root: str, package: str) -> str:
     """The same object each time: what is kept is kept by it."""
-    return root / package
+    return inside(root, package)
 
 
-def _project_of_script(file: ProjectFile) -> Path | None:
+def _project_of_script(file: ProjectFile) -> str | None:
     """The top of the project that a file is in which is in no package."""
-    return top_above(Path(file.path).parent) if os.path.isfile(file.path) else None
+    return top_above(_folder_of(file)) if os.path.isfile(file.path) else None
 
 
-def _around(file: ProjectFile) -> Path | None:
+def _folder_of(file: ProjectFile) -> str:
+    return os.path.dirname(tidy(file.path)) or os.curdir
+
+
+def _around(file: ProjectFile) -> str | None:
     """The package; of a file that is in none, what looks like the project."""
     folder = _package(file)
     if folder is None and os.path.isfile(file.path):
-        folder = top_of_project(Path(file.path).parent)
+        folder = top_of_project(_folder_of(file))
     return folder
 
 

@@ -12,13 +12,14 @@ from tensortrail.analyzer.choosing.own import UNUSED, own_finding
 from tensortrail.analyzer.fixing.edits import apply
 from tensortrail.analyzer.reading.source import Source
 from tensortrail.findings import Edit, Finding, Fix, Safety
+from tensortrail.patterns import pattern
 
-_OURS = re.compile(r"#\s*tensortrail:\s*ignore(?P<file>-file)?\s*(?:\[(?P<codes>[^\]]*)\])?")
-_NOQA = re.compile(
+_OURS = pattern(r"#\s*tensortrail:\s*ignore(?P<file>-file)?\s*(?:\[(?P<codes>[^\]]*)\])?")
+_NOQA = pattern(
     r"#\s*noqa(?!\w)(?:\s*:\s*(?P<codes>[A-Za-z]+\d+(?:\s*[,\s]\s*[A-Za-z]+\d+)*))?", re.I
 )
-_CODE = re.compile(r"[A-Za-z]+\d+")
-_OUR_NOQA = re.compile(rb"noqa:[^\n]*\b(OFF|STO|NEW|SHD|DEV|XFR|TOL|TTR)\d")
+_CODE = pattern(r"[A-Za-z]+\d+")
+_OUR_NOQA = pattern(rb"noqa:[^\n]*\b(OFF|STO|NEW|SHD|DEV|XFR|TOL|TTR)\d")
 WORDS = (b"tensortrail:", b"noqa")
 
 
@@ -53,15 +54,15 @@ def suppressions_in(data: bytes) -> list[Suppression]:
 
 
 def _read(token: tokenize.TokenInfo) -> Iterable[Suppression]:
-    for pattern in (_OURS, _NOQA):
-        match = pattern.search(token.string)
+    for form in (_OURS, _NOQA):
+        match = form.search(token.string)
         if match is None:
             continue
         codes = frozenset(code.upper() for code in _CODE.findall(match["codes"] or ""))
         line, column = token.start
-        whole_file = pattern is _OURS and bool(match["file"])
+        whole_file = form is _OURS and bool(match["file"])
         yield Suppression(
-            line, column + match.start(), codes, pattern is _NOQA, whole_file, match.group()
+            line, column + match.start(), codes, form is _NOQA, whole_file, match.group()
         )
 
 

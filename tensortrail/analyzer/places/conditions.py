@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
-import re
 from dataclasses import replace
 
 from tensortrail.analyzer.places.environment import Environment
 from tensortrail.analyzer.syntax.text import text_of
+from tensortrail.patterns import pattern
 from tensortrail.rules.places import NUMBER, Held, What, opposite
 
-_ABOUT_DEVICES = re.compile(r"device|cuda|offload|is_meta|(?<![a-z])(cpu|gpu|mps|xpu|npu)(?![a-z])")
+_ABOUT_DEVICES = pattern(r"device|cuda|offload|is_meta|(?<![a-z])(cpu|gpu|mps|xpu|npu)(?![a-z])")
 
 
 def condition_of(test: ast.expr) -> str:

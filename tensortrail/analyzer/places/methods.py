@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from dataclasses import replace
 
 from tensortrail.analyzer.places.attributes import the_module_itself
@@ -17,6 +16,7 @@ from tensortrail.analyzer.places.mappings import entry, forget_entries
 from tensortrail.analyzer.places.modules import of_callee, of_module
 from tensortrail.analyzer.places.operations import combined, is_put_somewhere, written
 from tensortrail.analyzer.places.ranks import rank_after
+from tensortrail.patterns import pattern
 from tensortrail.rules.places import (
     MAYBE_SCALAR,
     NUMBER,
@@ -28,12 +28,12 @@ from tensortrail.rules.places import (
 )
 from tensortrail.rules.shared.moves import ACCELERATORS, MOVES
 
-_DEVICE_NAME = re.compile(r"(cpu|cuda|meta|mps|xpu|npu|hpu|xla)(:\d+)?")
+_DEVICE_NAME = pattern(r"(cpu|cuda|meta|mps|xpu|npu|hpu|xla)(:\d+)?")
 _MOST_PARTS = 8
 """Members that a list is remembered by; of a longer one, only what any of them is."""
 MOVES_OR_CASTS = MOVES | {"type"}
 """`x.type(...)` may name a type of the CPU."""
-_DTYPES = re.compile(r"torch\.(b?float|int|uint|half|long|double|bool|short|complex)\w*")
+_DTYPES = pattern(r"torch\.(b?float|int|uint|half|long|double|bool|short|complex)\w*")
 
 
 def value_of_method(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from tensortrail.analyzer.places.operations import as_operand
+from tensortrail.patterns import pattern
 from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.places import (
     INDEX,
@@ -25,7 +25,7 @@ _ELSEWHERE = "a condition in the function called holds"
 _NOWHERE_ELSE = frozenset({"None", "'cpu'", "torch.device('cpu')"})
 """Defaults of a device argument that put a tensor on the CPU, or leave it there."""
 _CURRENT_GPU = frozenset({"'cuda'", "torch.device('cuda')"})
-_WORD = re.compile(r"\w+")
+_WORD = pattern(r"\w+")
 
 
 @unchanging(frozen=True, slots=True)
@@ -234,7 +234,7 @@ def _given(condition: str, arguments: dict[str, Held]) -> str | None:
     return _ELSEWHERE
 
 
-_ASKS = re.compile(r"(not )?(?:isinstance\((\w+), (.+)\)|torch\.is_tensor\((\w+)\))")
+_ASKS = pattern(r"(not )?(?:isinstance\((\w+), (.+)\)|torch\.is_tensor\((\w+)\))")
 
 
 def _holds(condition: str, arguments: dict[str, Held]) -> bool | None:

@@ -83,6 +83,8 @@ class _Walk:
         self._respect = respect
         self._found = found
         self._visited: set[tuple[int, int]] = set()
+        self._folder = "", ""
+        """The last one whose entries were asked about, as it was found, and its whole path."""
         self._tree = ""
         """Where links may lead; asked for at the first one."""
 
@@ -187,12 +189,19 @@ class _Walk:
                     return f"the setting exclude = {pattern!r}"
         if not ignores:
             return ""
-        absolute = os.path.abspath(entry.path)
+        absolute = self._absolute(entry)
         reason = ""
         for file in ignores:
             ignored, line = file.says(absolute, is_folder)
             reason = reason if ignored is None else line * ignored
         return reason
+
+    def _absolute(self, entry: os.DirEntry[str]) -> str:
+        """Made of its folder, which is asked about for each entry in turn."""
+        folder = entry.path[: len(entry.path) - len(entry.name)]
+        if folder != self._folder[0] or not self._folder[1]:
+            self._folder = folder, os.path.join(os.path.abspath(folder), "")
+        return self._folder[1] + entry.name
 
 
 def matches(relative: str, pattern: str) -> bool:

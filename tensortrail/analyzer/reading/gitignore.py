@@ -29,11 +29,11 @@ class IgnoreFile:
     def __init__(self, path: str, base: str, lines: Sequence[tuple[int, str]]) -> None:
         self.path, self.base, self.lines = path, base, lines
         self._plain = PlainIgnores([line for _, line in lines])
+        self._below = os.path.join(base, "")
 
     def says(self, absolute: str, is_folder: bool) -> tuple[bool | None, str]:
         """Whether the path is ignored, None if no line is about it, and the line in words."""
-        relative = os.path.relpath(absolute, self.base).replace(os.sep, "/")
-        relative += "/" * is_folder
+        relative = self._relative(absolute).replace(os.sep, "/") + "/" * is_folder
         if not self._plain.others_may_fit(relative):
             index = self._plain.last(relative)
             return (None, "") if index is None else (True, self._told(index))
@@ -41,6 +41,11 @@ class IgnoreFile:
         if found.include is None or found.index is None:
             return None, ""
         return bool(found.include), self._told(found.index)
+
+    def _relative(self, absolute: str) -> str:
+        if absolute.startswith(self._below):
+            return absolute[len(self._below) :]
+        return os.path.relpath(absolute, self.base)
 
     @cached_property
     def _spec(self) -> GitIgnoreSpec:

@@ -10,18 +10,18 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from tensortrail.patterns import pattern
+
 MOST_WORDS = 250_000
 """Names, numbers and strings in what is parsed, and brackets and signs one inside the other:
 their tree takes up to 250 MB."""
 _LARGE = 1_000_000
 """Bytes from which words are counted."""
 _TEXT = rb"'''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"|#[^\n]*"
-_WORD = re.compile(_TEXT + rb"|\w+|[\[({~+-](?=\s*[\[({~+-])", re.DOTALL)
+_WORD = pattern(_TEXT + rb"|\w+|[\[({~+-](?=\s*[\[({~+-])", re.DOTALL)
 _FLAT = rb"\([^()\[\]{}'\"#\n]*\)"
 _BEGINNING = rb"(?<!\\)\n(?=[^\s#)\]}])(?!(?:else|elif|except|finally)\b)"
-_MARK = re.compile(
-    _TEXT + rb"|" + _FLAT + rb"|([(\[{]+)|([)\]}]+)|(" + _BEGINNING + rb")", re.DOTALL
-)
+_MARK = pattern(_TEXT + rb"|" + _FLAT + rb"|([(\[{]+)|([)\]}]+)|(" + _BEGINNING + rb")", re.DOTALL)
 _OPENING, _CLOSING = 1, 2
 """Groups of `_MARK`; it has none for what is passed over: text, and brackets without any inside."""
 _BLANK = bytes(each if each in b"\r\n" else 32 for each in range(256))

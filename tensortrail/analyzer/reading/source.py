@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import codecs
 import io
-import re
 import tokenize
 from bisect import bisect_right
 from functools import cached_property
@@ -13,8 +12,9 @@ from itertools import accumulate
 
 from tensortrail.analyzer.reading.unreadable import Unreadable as Unreadable
 from tensortrail.findings import Site
+from tensortrail.patterns import pattern
 
-_NEWLINE = re.compile(rb"\r\n|\r|\n")
+_NEWLINE = pattern(rb"\r\n|\r|\n")
 _LINES_TELL_INDENT = 2000
 _BOM = b"\xef\xbb\xbf"
 _LONGEST_SHOWN = 20_000

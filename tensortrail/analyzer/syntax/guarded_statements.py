@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from tensortrail.patterns import pattern
 from tensortrail.rules.shared.moves import OFFLOADS
 from tensortrail.rules.words import GuardedStatement
 
-_MOVE = re.compile(
-    rb"self(?:\.\w+)+\.(?:" + "|".join(sorted(OFFLOADS)).encode() + rb")\([^()\n]*\)"
-)
-_REST = re.compile(rb"[ \t]*(?:#.*)?$", re.MULTILINE)
-_HEAD = re.compile(rb"(if|elif|else|for|while|with|try|except|finally|def|class|async)\b")
-_FLAG = re.compile(rb"\w*(?:offload|hook|low_?v?ram|low_?mem|save_?mem|swap)\w*", re.IGNORECASE)
+_MOVE = pattern(rb"self(?:\.\w+)+\.(?:" + "|".join(sorted(OFFLOADS)).encode() + rb")\([^()\n]*\)")
+_REST = pattern(rb"[ \t]*(?:#.*)?$", re.MULTILINE)
+_HEAD = pattern(rb"(if|elif|else|for|while|with|try|except|finally|def|class|async)\b")
+_FLAG = pattern(rb"\w*(?:offload|hook|low_?v?ram|low_?mem|save_?mem|swap)\w*", re.IGNORECASE)
 _FARTHEST = 20_000
 """Bytes above a move that are looked at."""
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from collections.abc import Iterable
-from pathlib import Path
 
+_UNTIDY = re.compile(r"//|(?:^|/)\.(?:/|$)|/$")
 _CANONICAL = {
     "torch.nn.parameter.Parameter": "torch.nn.Parameter",
     "torch.nn.parameter.Buffer": "torch.nn.Buffer",
@@ -17,13 +18,22 @@ _CANONICAL = {
 }
 
 
-def module_name(path: str, packages: dict[str, bool]) -> tuple[str, Path | None]:
+def tidy(path: str) -> str:
+    """The path as `pathlib` writes it, whose import takes as long as reading a small package."""
+    if os.sep == "/" and path and not _UNTIDY.search(path):
+        return path
+    from pathlib import Path
+
+    return str(Path(path))
+
+
+def module_name(path: str, packages: dict[str, bool]) -> tuple[str, str | None]:
     """The dotted name a file would be imported by, and the folder that lies on the path.
 
     Packages are followed upwards as long as they have an `__init__.py`. What is found out of a
     folder is kept in `packages`."""
-    folder, file = os.path.split(str(Path(path)))
-    stem = Path(file).stem
+    folder, file = os.path.split(tidy(path))
+    stem = os.path.splitext(file)[0]
     parts = [] if stem == "__init__" else [stem]
     try:
         while os.path.basename(folder) and _is_package(folder, packages):
@@ -31,7 +41,7 @@ def module_name(path: str, packages: dict[str, bool]) -> tuple[str, Path | None]
             folder = os.path.dirname(folder)
     except OSError:
         return ".".join(parts), None
-    root = Path(folder)
+    root = folder or os.curdir
     return ".".join(parts), _roots.setdefault(root, root)
 
 
@@ -45,7 +55,7 @@ def _is_package(folder: str, packages: dict[str, bool]) -> bool:
     return packages[folder]
 
 
-_roots: dict[Path, Path] = {}
+_roots: dict[str, str] = {}
 """The same object for the same folder: it is compared for each name that is looked up."""
 
 

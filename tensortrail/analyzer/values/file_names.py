@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import ast
-import re
 
 from tensortrail.analyzer.facts.project_file import ProjectFile
+from tensortrail.patterns import pattern
 
 _DEEPEST = 6
 _AS_IT_IS = frozenset("Path PurePath str open fspath abspath expanduser as_posix absolute".split())
 """Calls whose result names the same file as what they are given, or are asked of."""
 _OF_PARTS = frozenset({"join", "joinpath"})
-_PLACEHOLDER = re.compile(r"\{[^{}]*\}|%[-+#0-9.]*[a-zA-Z]")
+_PLACEHOLDER = pattern(r"\{[^{}]*\}|%[-+#0-9.]*[a-zA-Z]")
 _LETTERS = 4
 """That an end must have before its extension to say which file it is."""
 

@@ -10,6 +10,7 @@ from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.values.copied import copies_to_the_cpu
 from tensortrail.analyzer.values.file_names import end_of_path
 from tensortrail.analyzer.values.saved_keys import keys_of
+from tensortrail.patterns import pattern
 from tensortrail.rules.places import What, Where
 from tensortrail.rules.shared.moves import MOVES, moves_to_cpu
 from tensortrail.rules.words import Content, Kind, SavedFile
@@ -25,10 +26,10 @@ _SAME = frozenset(
 _OF_NUMBERS = frozenset("len int float str bool sum vars asdict time range getattr type".split())
 _BOXES = frozenset("dict list tuple set OrderedDict defaultdict sorted zip enumerate".split())
 _ADDS = frozenset("append extend update add insert".split())
-_KEEPS_NUMBERS = re.compile(r"sched|sampler|dataloader|scaler|\bamp\b")
+_KEEPS_NUMBERS = pattern(r"sched|sampler|dataloader|scaler|\bamp\b")
 _ON_CPU = frozenset({Where.HOST, Where.DEFAULT})
 _NO_TENSORS = frozenset({What.NUMBER, What.NONE, What.DEVICE})
-_OF_DEVICES = re.compile(
+_OF_DEVICES = pattern(
     rb"cuda|gpu|npu|xpu|device|\.to\(|distributed|accelerat|lightning|Trainer", re.IGNORECASE
 )
 """What a file says that computes elsewhere than on the CPU, or has it done."""

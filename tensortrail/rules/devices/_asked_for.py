@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
+from tensortrail.patterns import pattern
 from tensortrail.rules.devices._at_hand import device_parameter
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.moves import TO_DEVICE
@@ -13,7 +13,7 @@ from tensortrail.rules.shared.objects import called, last_name
 from tensortrail.rules.view import FunctionNode, Module
 
 _SIZES = frozenset({"shape", "ndim", "size"})
-_MODELS = re.compile(r"(^|_)(model|encoder\d*|embedder|transformer|llm|lm|vlm|clip|t5)$")
+_MODELS = pattern(r"(^|_)(model|encoder\d*|embedder|transformer|llm|lm|vlm|clip|t5)$")
 """How names end that a model has: what it is called with lies beside its parameters."""
 
 

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from tensortrail.patterns import pattern
 from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.shared.moves import named_device
 from tensortrail.rules.shared.objects import called
@@ -13,7 +14,7 @@ from tensortrail.rules.shared.tensor_origin import is_dtype
 from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Kind
 
-_NAMES_A_GPU = re.compile(r"cuda|gpu", re.I)
+_NAMES_A_GPU = pattern(r"cuda|gpu", re.I)
 _ASKS_FIRST = frozenset({"to", "to_empty"})
 """Methods whose first argument may be any device: that of `cuda` is a GPU."""
 _OF_ANOTHER_USE = ("rand", "noise", "offload", "storage", "cache", "save", "output")
@@ -167,9 +168,7 @@ def _accelerator_of_file(module: Module, file: ast.AST) -> ast.Name | None:
 _OF_LAUNCHERS = frozenset(
     f"self.{each}.device" for each in ("accelerator", "fabric", "_accelerator", "_fabric")
 )
-_HELPER = re.compile(
-    r"(get_)?((current|local|torch|default|accelerator|compute)_)*device(_name|_id)?"
-)
+_HELPER = pattern(r"(get_)?((current|local|torch|default|accelerator|compute)_)*device(_name|_id)?")
 
 
 def _file_of(module: Module, function: FunctionNode) -> ast.AST:

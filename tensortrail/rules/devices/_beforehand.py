@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import ast
-import re
 
+from tensortrail.patterns import pattern
 from tensortrail.rules.devices._pinned_to_cpu import works_on_the_cpu
 from tensortrail.rules.shared.moves import is_cpu
 from tensortrail.rules.view import Module
 
-_OF_DATA = re.compile(
+_OF_DATA = pattern(
     r"(Dataset|Collator(With\w+)?|Collate|TaskEncoder|FeatureExtractor|ImageProcessor|VideoProcessor)$"
 )
 """How the names of classes end whose methods prepare what a loop moves later."""
-_OF_FILES = re.compile(r"(^|[_-])(export|exporter|convert|converter|onnx)([_-]|$)")
+_OF_FILES = pattern(r"(^|[_-])(export|exporter|convert|converter|onnx)([_-]|$)")
 _FOLDERS = frozenset({"tools", "converters", "model_converter"})
 _EXAMPLES = frozenset({"example", "examples", "tutorial", "tutorials"})
 _OF_DATA_FOLDERS = frozenset(
@@ -22,7 +22,7 @@ _OF_DATA_FOLDERS = frozenset(
 """Folders whose code prepares what a loop moves later."""
 _OF_TRANSFORMS = frozenset({"transform", "transforms"})
 """The same of modules too: they are written as modules to be put one after another."""
-_DEVICE = re.compile(r"^(device|DEVICE)$")
+_DEVICE = pattern(r"^(device|DEVICE)$")
 _OF_DEVICES = frozenset({"device", "cuda", "to", "is_cuda", "get_device"})
 
 

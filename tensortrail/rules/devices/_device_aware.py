@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable, Sequence
 
+from tensortrail.patterns import pattern
 from tensortrail.rules.devices._at_hand import (
     device_parameter,
     device_read,
@@ -33,7 +33,7 @@ _SETS_UP = frozenset(
     "__init__ __new__ __post_init__ __init_subclass__ reset_parameters _reset_parameters "
     "init_weights _init_weights initialize_weights setup build post_init".split()
 )
-_ELSEWHERE = re.compile(r"numpy|\bnp\b|onnx|export|trac|script|jit|test|debug|training|lazy")
+_ELSEWHERE = pattern(r"numpy|\bnp\b|onnx|export|trac|script|jit|test|debug|training|lazy")
 """Words of conditions under which code runs on the CPU, or not at all on tensors."""
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Severity
+from tensortrail.patterns import pattern
 from tensortrail.rules import Kind, Module
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import MOVES
@@ -18,7 +18,7 @@ IN_PLACE_NAMES = (
     r"|criterion|metric|processor|optimizer"
 )
 """Of modules and the like, which move in place."""
-_IN_PLACE = re.compile(rf"(^|[._])({IN_PLACE_NAMES})\d*$")
+_IN_PLACE = pattern(rf"(^|[._])({IN_PLACE_NAMES})\d*$")
 _ON_PURPOSE = ("raises", "assert", "record", "profile", "mode", "capture", "trace", "expect")
 
 

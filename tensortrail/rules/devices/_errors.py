@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
+from tensortrail.patterns import pattern
 from tensortrail.rules import Event, Timeline
 from tensortrail.rules.shared.moves import MOVES
 from tensortrail.rules.shared.operands import Operand, operands
 
-MIXED = re.compile(
+MIXED = pattern(
     r"same device|expected device|(two|different) devices|Devices .+ are not equal|device type"
     r"|weight type .*should be the same",
     re.IGNORECASE,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
+from tensortrail.patterns import pattern
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.view import FunctionNode, Module
 
 _COPIES = ("deepcopy", "clone")
-_PLACES = re.compile(r"\.to\(|\.cuda\(|\.cpu\(|device")
+_PLACES = pattern(r"\.to\(|\.cuda\(|\.cpu\(|device")
 _TOGETHER = frozenset({"add_", "sub_", "lerp_", "mul_"})
 _SETS_UP = "__init__"
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
-from pathlib import PurePath
 
 from tensortrail.findings import Fix, Safety
+from tensortrail.patterns import pattern
 from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.devices._device_aware import FORWARD, is_choice, is_for, sets_up
 from tensortrail.rules.devices._goes_along import goes_along
@@ -27,9 +28,9 @@ from tensortrail.rules.shared.mends import device_given
 from tensortrail.rules.view import FunctionNode, Module
 
 _GIVEN = frozenset({Where.OF, Where.DEVICE, Where.SELF})
-_TYPE_ASKED = re.compile(r"(?:not )?(?:isinstance|(?:torch\.)?is_tensor)\((\w+)(?:, .+)?\)")
-_NUMBERS = re.compile(r"\b(?:int|float|bool|Number)\b")
-_ABOUT_DEVICES = re.compile("device|cuda|cpu|gpu|meta|nccl|backend", re.IGNORECASE)
+_TYPE_ASKED = pattern(r"(?:not )?(?:isinstance|(?:torch\.)?is_tensor)\((\w+)(?:, .+)?\)")
+_NUMBERS = pattern(r"\b(?:int|float|bool|Number)\b")
+_ABOUT_DEVICES = pattern("device|cuda|cpu|gpu|meta|nccl|backend", re.IGNORECASE)
 
 
 def out_of_place(
@@ -292,4 +293,4 @@ def unless(elsewhere: tuple[str, int] | None) -> str:
     if elsewhere is None:
         return ""
     path, line = elsewhere
-    return f"; right only in a program that runs line {line} of {PurePath(path).name} before"
+    return f"; right only in a program that runs line {line} of {os.path.basename(path)} before"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-import re
 
+from tensortrail.patterns import pattern
 from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._callers import caller_on_a_device
@@ -17,7 +17,7 @@ from tensortrail.rules.shared.never_given import is_given_somewhere
 from tensortrail.rules.shared.placeholders import stands_for_nothing
 from tensortrail.rules.view import FunctionNode, Module
 
-_TRACED = re.compile(r"proxy|trac(ing|ed)|onnx|export")
+_TRACED = pattern(r"proxy|trac(ing|ed)|onnx|export")
 """Words of conditions under which no tensor is computed with, or on the CPU."""
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 
+from tensortrail.patterns import pattern
 from tensortrail.rules.devices._customs import grouped, named
 from tensortrail.rules.shared.objects import called, last_name
 from tensortrail.rules.view import FunctionNode, Module
@@ -27,12 +27,12 @@ _OF_VALUES = frozenset(
     }
 )
 """What these are given may be meant for the CPU; the values say it, not the call."""
-_FOLLOWS = re.compile(r".*_like|new_\w+|.*open")
-_CHOSEN = re.compile(
+_FOLLOWS = pattern(r".*_like|new_\w+|.*open")
+_CHOSEN = pattern(
     r"device|cuda|cpu|gpu|meta|mps|isinstance|is_tensor|numpy|\bnp\b|initiali|offload"
 )
 """Words of conditions that may be the reason for the difference."""
-_ABOUT_DEVICES = re.compile(r"device|cuda|cpu|gpu|meta|mps|numpy|\bnp\b|offload")
+_ABOUT_DEVICES = pattern(r"device|cuda|cpu|gpu|meta|mps|numpy|\bnp\b|offload")
 _ENOUGH = 2
 """Calls of one callee that make a custom."""
 _NEAR = 2

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import ast
 import os
-import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
+from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._accepted import accepting, accepts, is_maker, is_read
 from tensortrail.rules.devices._answers_kept import answered_as_kept
@@ -26,10 +26,10 @@ from tensortrail.rules.shared.objects import called, last_name
 from tensortrail.rules.shared.placeholders import is_placeholder
 from tensortrail.rules.view import FunctionNode
 
-_PASSED_ON = re.compile("device|dtype|map_location|offload")
+_PASSED_ON = pattern("device|dtype|map_location|offload")
 
 
-_A_DEVICE = re.compile(r"(?:(?:init|exec|execution|target|main|model|work|own)_)?device")
+_A_DEVICE = pattern(r"(?:(?:init|exec|execution|target|main|model|work|own)_)?device")
 """Variables that say where a function works."""
 _OF_VALUES = frozenset({"tensor", "as_tensor"})
 _OF_NUMBERS = frozenset({"zeros", "ones", "empty", "full", "rand", "randn", "linspace"})

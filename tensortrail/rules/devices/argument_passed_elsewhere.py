@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import ast
 import os
-import re
 from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
+from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._accepted import accepting, device_at_hand, is_maker
 from tensortrail.rules.devices._customs import is_explained, is_followed_by
@@ -18,9 +18,7 @@ from tensortrail.rules.unchanging import unchanging
 from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import ProjectCall
 
-_PASSED_ON = re.compile(
-    r"(?:\w+_)?(?:device|dtype|generator|device_map|map_location)|\w*offload\w*"
-)
+_PASSED_ON = pattern(r"(?:\w+_)?(?:device|dtype|generator|device_map|map_location)|\w*offload\w*")
 _ENOUGH, _FOR_EACH_WITHOUT = 4, 12
 """Calls that make a custom, and how many stand against each one that is different."""
 _ENOUGH_OF_ALL = 2
@@ -152,7 +150,7 @@ def _is_explained(module: Module, call: ast.Call) -> bool:
     return is_followed_by(module, call, _MOVES) or is_explained(module, call)
 
 
-_OF_FILES = re.compile(r"^_*(load|read|open|get)_\w*(weight|state|file|checkpoint|tensor|json)")
+_OF_FILES = pattern(r"^_*(load|read|open|get)_\w*(weight|state|file|checkpoint|tensor|json)")
 
 
 def _reads_files(module: Module, call: ast.Call) -> bool:

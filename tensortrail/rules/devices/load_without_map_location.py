@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
+from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._harmless_loads import ADDRESSES, is_harmless, says_where
 from tensortrail.rules.devices._left_on_cpu import left_on_cpu
@@ -15,7 +15,7 @@ from tensortrail.rules.shared.in_tests import in_tests
 
 _TAKES_TENSORS = frozenset({"load_state_dict", "items", "values", "update", "state_dict"})
 _SUBJECT = "the tensors of this file come to the devices they were saved from"
-_WEIGHTS = re.compile(r"(^|_)(state|model|net|weight|param|optim|ema|embed|tensor)")
+_WEIGHTS = pattern(r"(^|_)(state|model|net|weight|param|optim|ema|embed|tensor)")
 """Keys under which tensors lie in a file."""
 
 

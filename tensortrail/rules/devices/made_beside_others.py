@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
+from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._company import (
@@ -33,9 +34,9 @@ from tensortrail.rules.shared.named_for_cpu import is_named_for_the_cpu
 from tensortrail.rules.unchanging import unchanging
 from tensortrail.rules.view import FunctionNode
 
-_CHOSEN = re.compile(r"device|cuda|cpu|gpu|meta|isinstance|is_tensor|numpy|\bnp\b|trac|proxy|jit")
+_CHOSEN = pattern(r"device|cuda|cpu|gpu|meta|isinstance|is_tensor|numpy|\bnp\b|trac|proxy|jit")
 """Words of conditions under which the CPU is meant, or there is no tensor beside it."""
-_INDEX = re.compile(r"(^|_)(index|indexes|indices|idx)\d*$")
+_INDEX = pattern(r"(^|_)(index|indexes|indices|idx)\d*$")
 _ENOUGH = 2
 """Other factories that are given a device, for one whose tensor is only passed on."""
 

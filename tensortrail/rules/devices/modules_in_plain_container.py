@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
+from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Good, Kind, Module, Near, Rule
 from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.shared.given_weights import takes_its_weights
@@ -13,15 +13,15 @@ from tensortrail.rules.shared.moves import MOVES
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.shared.origins import behind
 
-_WITHOUT_WEIGHTS = re.compile(
+_WITHOUT_WEIGHTS = pattern(
     r"ReLU|ELU|GELU|SiLU|GLU|Mish|Tanh|Sigmoid|Softm|Softplus|Softsign|Hard|Threshold|Identity"
     r"|latten|Dropout|Pool|Upsample|Pad|Fold|Shuffle|Shrink|Loss|Metric|Similarity|Distance"
 )
 """Layers of torch that `.to()` has nothing to move in."""
 _ADDS = ("append", "extend", "insert")
-_BOUND = re.compile(rb"[^\n#]*?\bself\.\w+[ \t]*(?::[^=\n]*)?=[ \t\\\r\n(]*(?:[\[{(]|\S+,)")
+_BOUND = pattern(rb"[^\n#]*?\bself\.\w+[ \t]*(?::[^=\n]*)?=[ \t\\\r\n(]*(?:[\[{(]|\S+,)")
 """A container, or several values."""
-_REGISTERS = re.compile(r"ModuleList|ModuleDict|Sequential|add_module|register_|setattr")
+_REGISTERS = pattern(r"ModuleList|ModuleDict|Sequential|add_module|register_|setattr")
 
 
 class ModulesInPlainContainer(Rule):

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from tensortrail.findings import Finding, Severity
+from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._lying import described, excluded, is_legal, same
 from tensortrail.rules.devices._makers import outermost
@@ -13,7 +13,7 @@ from tensortrail.rules.places import Held, Meeting, Place, What, Where
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import TO_DEVICE
 
-_ABOUT_THE_VALUE = re.compile(r"\bis None\b|isinstance|is_tensor|hasattr|in the function called")
+_ABOUT_THE_VALUE = pattern(r"\bis None\b|isinstance|is_tensor|hasattr|in the function called")
 
 
 class MovedOnOnePath(Rule):

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Safety, Severity
+from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.mends import keyword_given
@@ -14,9 +14,7 @@ from tensortrail.rules.shared.recursion import calls_itself, options_left_out
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.view import FunctionNode
 
-_OPTIONS = re.compile(
-    r"(^|_)(device|devices|dtype|non_blocking|map_location|pin_memory|offload)(_|$)"
-)
+_OPTIONS = pattern(r"(^|_)(device|devices|dtype|non_blocking|map_location|pin_memory|offload)(_|$)")
 
 
 class OptionLostInRecursion(Rule):

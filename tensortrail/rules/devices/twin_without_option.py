@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Safety, Severity
+from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._accepted import accepts, passes_on
 from tensortrail.rules.devices._customs import is_explained, is_followed_by, named
@@ -21,7 +22,7 @@ from tensortrail.rules.shared.moves import TO_DTYPE
 from tensortrail.rules.shared.objects import called
 from tensortrail.rules.view import FunctionNode
 
-_OPTION = re.compile(
+_OPTION = pattern(
     r"(?:\w+_)?dtype|\w+_device|generator|device_map|map_location|\w*offload\w*", re.IGNORECASE
 )
 _FILLED = frozenset({"zeros", "ones", "empty", "full"})

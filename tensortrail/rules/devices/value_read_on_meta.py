@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
+from tensortrail.rules.devices._computed_on_meta import computed_from
 from tensortrail.rules.devices._errors import MIXED, is_mixed, is_move, meta_operand
 from tensortrail.rules.devices._on_meta import (
     is_made_on_meta,
@@ -13,7 +14,6 @@ from tensortrail.rules.devices._on_meta import (
     says_meta,
     values_read,
 )
-from tensortrail.rules.devices.origins.computed import computed_from
 from tensortrail.rules.shared.failures import NO_VALUES, errors, weight
 from tensortrail.rules.shared.history import put_there
 from tensortrail.rules.shared.in_tests import in_tests

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Safety, Severity
+from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.functions import functions, parameter_names
 from tensortrail.rules.shared.in_tests import in_tests
@@ -14,7 +15,7 @@ from tensortrail.rules.view import FunctionNode
 
 _ENOUGH = 2
 """Things that are moved away under one flag, which make it a custom of the function."""
-_FLAG = re.compile(r"offload|low_?v?ram|low_?mem|save_?mem|swap", re.IGNORECASE)
+_FLAG = pattern(r"offload|low_?v?ram|low_?mem|save_?mem|swap", re.IGNORECASE)
 
 
 @unchanging(frozen=True, slots=True)

@@ -8,11 +8,12 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from tensortrail.findings import Confidence, Finding
+from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
 
-_CONCERNS = re.compile(r"offload|swap|device|cuda|\bcpu|_cpu|stream|pin_memory")
-_PARTS = re.compile(r"[a-z0-9]+")
+_CONCERNS = pattern(r"offload|swap|device|cuda|\bcpu|_cpu|stream|pin_memory")
+_PARTS = pattern(r"[a-z0-9]+")
 _ENOUGH = 3
 _LARGEST = 150
 Block = ast.If | ast.For | ast.With

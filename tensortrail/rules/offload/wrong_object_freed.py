@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.offload._deleted_arguments import (
     collects_later,
@@ -17,7 +17,7 @@ from tensortrail.rules.shared.objects import called, receiver, within
 
 _FRESH = ("module", "deepcopy", "state_dict")
 _HOST = ("cpu", "meta", "offloaded", "disk")
-_ACTS = re.compile(r"hook|offload|onload|dealloc|dispatch|^(to|cpu|cuda|to_empty)$")
+_ACTS = pattern(r"hook|offload|onload|dealloc|dispatch|^(to|cpu|cuda|to_empty)$")
 _READS_ONLY = ("str", "repr", "print", "len", "type", "debug", "info", "warning", "isinstance")
 
 

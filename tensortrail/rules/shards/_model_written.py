@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import re
 
+from tensortrail.patterns import pattern
 from tensortrail.rules import Kind, Module
 from tensortrail.rules.shared.objects import keyword
 
-_EMPTY = re.compile(r"init_empty_weights|init_on_device|torch\.device\(.meta.\)|device\(.meta.\)")
-_FILLS = re.compile(r"from_pretrained|load_checkpoint|to_empty|materiali[sz]e|dispatch")
+_EMPTY = pattern(r"init_empty_weights|init_on_device|torch\.device\(.meta.\)|device\(.meta.\)")
+_FILLS = pattern(r"from_pretrained|load_checkpoint|to_empty|materiali[sz]e|dispatch")
 _READS = frozenset(
     {
         "state_dict",

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Setting
+from tensortrail.patterns import pattern
 from tensortrail.rules import Kind, Module
 from tensortrail.rules.shared import objects
 from tensortrail.rules.shared.objects import resolved_name
 
-_CONVERSION = re.compile(
+_CONVERSION = pattern(
     r"^_?(revert|reverse|convert|transform|remap|translate|apply)_\w*"
     r"(weight|state_dict|conversion|checkpoint|tensors)s?\w*$"
 )
-_JOINS = re.compile(r"revert|reverse|merge|fuse|stack|pack|combine|concat")
+_JOINS = pattern(r"revert|reverse|merge|fuse|stack|pack|combine|concat")
 _JOINING_OPS = ("cat", "stack", "concat", "hstack", "vstack")
-_ONLOAD = re.compile(r"load_offloaded|onload|materiali[sz]e_offloaded|offloaded_state_dict")
-_READ_BACK = re.compile(
+_ONLOAD = pattern(r"load_offloaded|onload|materiali[sz]e_offloaded|offloaded_state_dict")
+_READ_BACK = pattern(
     r"load_offloaded|materiali[sz]e_offloaded|offloaded_(state_dict|param|weight|tensor)"
     r"|^onload_(param|weight|tensor|state)"
 )
-_SPLIT = re.compile(r"^_?(split_(torch_)?state_dict_into_shards\w*|shard_checkpoint)$")
-_SHARDS = re.compile(r"filename_to_tensors|\bshards\b")
+_SPLIT = pattern(r"^_?(split_(torch_)?state_dict_into_shards\w*|shard_checkpoint)$")
+_SHARDS = pattern(r"filename_to_tensors|\bshards\b")
 
 
 def is_conversion(module: Module, call: ast.Call) -> bool:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from tensortrail.findings import Confidence, Severity
+from tensortrail.patterns import pattern
 from tensortrail.rules.shared.lines import by_line
 from tensortrail.rules.timeline import Did, Event, Timeline
 
@@ -13,7 +14,7 @@ AFTERMATH = (Did.FREE, Did.PHASE, Did.SYNC, Did.WORKER, Did.PENDING)
 """What is still recorded while an exception takes a thread down."""
 
 
-NO_VALUES = re.compile(
+NO_VALUES = pattern(
     r"cannot be called on meta|with Meta tensors|convert meta device|Cannot copy out of meta"
     r"|data-independent implementation does not exist",
     re.IGNORECASE,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import textwrap
 from collections.abc import Collection, Iterator
 
 from tensortrail.findings import Edit, Fix, Safety, Site
@@ -90,7 +89,8 @@ def brought_around(timeline: Timeline, site: Site, parameter: str) -> Fix | None
     if not module:
         return None
     indent = " " * statement.col_offset
-    body = textwrap.indent(source_of(timeline, site.file, statement), indent + "    ")
+    lines = source_of(timeline, site.file, statement).splitlines(keepends=True)
+    body = "".join(f"{indent}    {each}" if each.strip() else each for each in lines)
     text = f"with align_module_device({module}):\n{body}"
     edits = [
         timeline.replace(site.file, statement, text),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 import os
-import re
 from collections.abc import Sequence
 
+from tensortrail.patterns import pattern
 from tensortrail.rules.view import Module
 from tensortrail.rules.words import GuardedStatement, ProjectCall
 
 _LONGEST = 80
-_LOG = re.compile(r"(^|\.)(log(ger|ging)?|warnings)\b|(^|[._])(print|warn|info|debug|log)(_|$)")
+_LOG = pattern(r"(^|\.)(log(ger|ging)?|warnings)\b|(^|[._])(print|warn|info|debug|log)(_|$)")
 
 
 def one_line(module: Module, node: ast.AST) -> str:

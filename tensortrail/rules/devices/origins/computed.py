@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
+from tensortrail.rules.devices._computed_on_meta import META, computed_from
 from tensortrail.rules.devices.origins.case import Case, Origin, advice
-from tensortrail.rules.shared.history import put_there
-from tensortrail.rules.shared.lines import doer, where
-from tensortrail.rules.shared.operands import Operand, called, operands
-from tensortrail.rules.timeline import Did, Event, Timeline
-
-META = "meta"
 
 
 def origin(case: Case) -> Origin | None:
@@ -17,20 +12,3 @@ def origin(case: Case) -> Origin | None:
     why = computed_from(case.timeline, case.event, case.odd)
     back = "load or bring back the values of that tensor before it is used"
     return Origin(why, fixes=(advice(back),)) if why else None
-
-
-def computed_from(timeline: Timeline, event: Event, operand: Operand) -> str:
-    """Which operation took a tensor on meta and gave another, before this event; "" if none."""
-    for met in reversed(timeline.events(Did.MEET)):
-        if met.time > event.time or met.thread != event.thread or met.facts.get("result") != META:
-            continue
-        given = next((each for each in operands(timeline, met) if each.device == META), None)
-        if given is None or given.storage is None:
-            continue
-        by = put_there(timeline, given.storage, met)
-        there = f", put there by {doer(by)}" if by else ""
-        return (
-            f"{called(timeline, operand)} was computed from {called(timeline, given)}, which "
-            f"`{met.op}`{where(met)} was given on meta{there}"
-        )
-    return ""

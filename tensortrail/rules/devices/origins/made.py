@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from tensortrail.findings import Setting
+from tensortrail.patterns import pattern
 from tensortrail.rules.devices.origins.case import Case, Origin, advice
 from tensortrail.rules.shared.calls import carrier, gives
 from tensortrail.rules.shared.device_names import device_here
@@ -21,7 +21,7 @@ MAKERS = frozenset({
 })  # fmt: skip
 """Functions that take the device of what they make, by its name."""
 MAIN = "MainThread"
-_CURRENT = re.compile(r"""device\s*=\s*(torch\.device\(\s*)?["']cuda["']""")
+_CURRENT = pattern(r"""device\s*=\s*(torch\.device\(\s*)?["']cuda["']""")
 
 
 def origin(case: Case) -> Origin | None:
