@@ -105,8 +105,11 @@ def restore(model, folder, device):
 """
 
 
+RUN = "from net.read import restore\n\nrestore(model, folder, device)\n"
+
+
 def found(folder: Path, writing: str, reading: str = READ) -> Finding:
-    texts = {"net/read.py": reading, "setup.py": "", "make.py": writing}
+    texts = {"net/read.py": reading, "setup.py": "", "make.py": writing, "run.py": RUN}
     for name, text in texts.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)

@@ -137,7 +137,7 @@ def test_a_made_up_cache_with_a_good_checksum(attacked: Attacked, stored: bytes)
     assert findings_in(attacked)[0] == expected
 
 
-@pytest.mark.parametrize("part", [3, 4, 5, 6])
+@pytest.mark.parametrize("part", [3, 4, 5, 6, 7])
 @pytest.mark.parametrize("instead", [None, 0, "", [], {}, [{}], [None], {"bad1.py": 1}])
 def test_a_made_up_entry(attacked: Attacked, part: int, instead: object) -> None:
     expected = project_of_several(attacked)

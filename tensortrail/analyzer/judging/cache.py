@@ -68,8 +68,10 @@ class Cache:
         if len(entry) == STAMPED:
             return FileResult(path)
         try:
-            named, digest, _, found, needs = entry[STAMPED:]
-            if named != path or not self._holds(found, needs):
+            named, digest, absent, found, needs = entry[STAMPED:]
+            if named != path or not (found or needs or _absent(entry)):
+                return None
+            if not (isinstance(absent, list) and self._holds(found, needs)):
                 return None
             return FileResult(path, _findings(found), self._needed.paths(needs), str(digest))
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):

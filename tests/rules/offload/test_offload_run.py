@@ -17,7 +17,7 @@ from tests.rules.recorded import watched
     [
         ("kept = model.weight.detach()", "['kept']"),
         ("kept = [model.weight.data]", "the list `kept`"),
-        ("kept = model.state_dict()", "['weight']"),
+        ("kept = model.state_dict()", "the OrderedDict `kept`"),
         ("kept = (lambda w: lambda: w)(model.weight.view(-1))", "a closure"),
     ],
 )
