@@ -23,8 +23,9 @@ class CastToCpu(Rule):
     """A cast to `torch.FloatTensor` or a similar type moves the tensor to the CPU.
 
     ## What it does
-    Reports `x.type(torch.FloatTensor)`, `x.type("torch.LongTensor")` and the other types without
-    `cuda` in their name, if `x` is an argument of a function or is on the device of its module.
+    Reports, as a note, `x.type(torch.FloatTensor)`, `x.type("torch.LongTensor")` and the other
+    types without `cuda` in their name, if `x` is an argument of a function or is on the device of
+    its module.
 
     Not reported: a result that is moved or read out, and code under a condition about devices.
 
@@ -43,6 +44,7 @@ class CastToCpu(Rule):
     code = "DEV537"
     name = "cast-to-cpu"
     severity = Severity.WARNING
+    warns = False
     needs_callers = True
     triggers = tuple((".type(", f"{kind}Tensor") for kind in _DTYPES)
     bad = (

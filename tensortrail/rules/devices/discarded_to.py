@@ -39,12 +39,11 @@ class DiscardedTo(Rule):
     - a statement that is only `t.to(...)`, `t.cpu()`, `t.detach()` or the like, of a tensor;
     - the same of a part of a batch that a model or a loss is given afterwards;
     - `p = p.to(...)` in a loop over `parameters()`, if nothing uses this `p` afterwards;
-    - `obj.to(...)` of a tensor or module that is then returned;
     - `t.data.copy(other)`: tensors have no such method.
 
-    A warning, not an error: `detach()`, a dtype, and results of `zeros_like`. Reported as a note:
-    an entry of a state dict that is loaded later, a tensor that is already there, and a move to the
-    device of another tensor if a function of the project made it.
+    Reported as a note: `obj.to(...)` of a tensor or module that is then returned, `detach()`, a
+    dtype, results of `zeros_like`, an entry of a state dict that is loaded later, a tensor that is
+    already there, and a move to the device of another tensor if a function of the project made it.
 
     ## Why is this bad?
     The next operation mixes devices, or memory is not freed: `to` returns a new tensor, and the old
@@ -62,6 +61,7 @@ class DiscardedTo(Rule):
     name = "discarded-to"
     since = "0.2.0"
     severity = Severity.ERROR
+    warns = False
     triggers = (
         *(Near(word, STATEMENT) for word in WORDS),
         ".data.copy(",

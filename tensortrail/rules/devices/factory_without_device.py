@@ -36,18 +36,18 @@ class FactoryWithoutDevice(Rule):
 
     ## What it does
     Follows tensors through each function, also through variables, containers and project functions.
-    Reports a tensor made by `torch.zeros`, `torch.arange`, `torch.tensor` and the like without a
-    `device`, if an operation combines it with
+    Reports, as a note, a tensor made by `torch.zeros`, `torch.arange`, `torch.tensor` and the like
+    without a `device`, if an operation combines it with
 
     - a parameter or buffer of the module, or the output of a submodule;
     - an argument of a module's method, or of a function that reads the device of its arguments;
     - a tensor that the function puts on a device;
     - any tensor in a kernel of Triton or Numba (`kernel[grid]`), which runs on a GPU.
 
-    Reported as a note: an argument of a plain function, unless a call in the project passes it a
-    tensor on a device; code that works on the CPU (a data set, an export, numpy);
-    packages that make a GPU the default device; and a device that is a parameter, the CPU by
-    default, which no call in the project gives.
+    So are, though with less evidence: an argument of a plain function that no call in the project
+    passes a tensor on a device; code that works on the CPU (a data set, an export, numpy); packages
+    that make a GPU the default device; and a device that is a parameter, the CPU by default, which
+    no call in the project gives.
 
     Not reported: an index, or a tensor without a dimension where a number would do. Both may be on
     the CPU. A condition on the way counts only if it is a setting or an omitted argument.
@@ -68,6 +68,7 @@ class FactoryWithoutDevice(Rule):
     name = "factory-without-device"
     since = "0.2.0"
     severity = Severity.WARNING
+    warns = False
     needs_callers = True
     explains = ("DEV526", "DEV528", "DEV532", "DEV534", "DEV552", "NEW305")
     triggers = tuple(("torch", name) for name in FACTORIES)

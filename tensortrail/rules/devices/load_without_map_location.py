@@ -23,12 +23,12 @@ class LoadWithoutMapLocation(Rule):
     """`torch.load` without `map_location` puts tensors on the devices they were saved from.
 
     ## What it does
-    Looks at `torch.load(path)` and `torch.hub.load_state_dict_from_url(url)` without
+    Reports, as a note, `torch.load(path)` and `torch.hub.load_state_dict_from_url(url)` without
     `map_location`.
 
-    Reported as a warning where the result is used as weights or state (`load_state_dict`,
-    `items()`, a key named for weights), and the code shows why it matters. The message names the
-    line that shows it, and the one that saves the file, if the project does:
+    The message says what fails where the result is used as weights or state (`load_state_dict`,
+    `items()`, a key named for weights), and the code shows why it matters. It names the line that
+    shows it, and the one that saves the file, if the project does:
 
     - The function or class around can run without a GPU, or who calls the function in the file: it
       asks `torch.cuda.is_available()`, or works on a device that is not written out, as in
@@ -38,7 +38,7 @@ class LoadWithoutMapLocation(Rule):
       process takes memory of the GPU that the file names.
     - Another path of the function loads the same file with `map_location`.
 
-    Reported as a note:
+    The message says no more than the first line of this page:
 
     - Where the code shows none of this, or the result is used otherwise.
     - Where the code names the file: a fixed name or address, a download of the project, or a file
@@ -80,6 +80,7 @@ class LoadWithoutMapLocation(Rule):
     name = "load-without-map-location"
     since = "0.2.0"
     severity = Severity.WARNING
+    warns = False
     needs_callers = True
     triggers = (
         ("load(", "torch"),
@@ -256,7 +257,7 @@ def cached(path, names):
             )
 
     def _found(self, module: Module, call: ast.Call) -> Finding:
-        """A warning where the code shows why it matters, and nothing speaks against it."""
+        """It says what fails where the code shows it, and nothing speaks against it."""
         asked = _used_as_state(module, call) and not is_harmless(module, call)
         why = why_it_matters(module, call) if asked else None
         fixes = [_mapped(module, call)]

@@ -57,7 +57,7 @@ class MadeBesideOthers(Rule):
     """A tensor is made without a device and used together with tensors that have one.
 
     ## What it does
-    Reports a factory of torch without `device`, if two things show that one is missing.
+    Reports, as a note, a factory of torch without `device`, if two things show that one is missing.
 
     The first is one of these:
 
@@ -69,8 +69,7 @@ class MadeBesideOthers(Rule):
     - an operation or call takes the tensor together with one that is wherever the caller put it;
     - the function returns the tensor.
 
-    Reported as a note, and only if the rule is selected (`--select DEV532`), where it is less
-    certain:
+    Only reported if the rule is selected (`--select DEV532`), where it is less certain:
 
     - the two tensors are only passed on together, to code that may move one;
     - the function is not in a module, and no other factory of it is given a device;
@@ -94,6 +93,7 @@ class MadeBesideOthers(Rule):
     code = "DEV532"
     name = "made-beside-others"
     severity = Severity.WARNING
+    warns = False
     needs_callers = True
     notes = False
     confidence = Confidence.MEDIUM

@@ -14,8 +14,8 @@ class ModelBesideMoved(Rule):
 
     ## What it does
     Looks at the models that a function or a constructor makes, if it moves one of them to a device
-    (`self.policy = Net(8).to(device)`, `actor.cuda()`). Reports another model that nothing moves,
-    if
+    (`self.policy = Net(8).to(device)`, `actor.cuda()`). Reports, as a note, another model that
+    nothing moves, if
 
     - it is called with something that was moved to a device; and
     - it is known to be a module, or the code reads its parameters or state dict.
@@ -39,6 +39,7 @@ class ModelBesideMoved(Rule):
     name = "model-beside-moved"
     since = "0.2.0"
     severity = Severity.WARNING
+    warns = False
     confidence = Confidence.MEDIUM
     triggers = ((".to(", "state_dict"), (".to(", "parameters"), (".to(", "eval"), (".to(", "train"),
                 (".cuda(", "state_dict"), (".cuda(", "parameters"), (".cuda(", "eval"),

@@ -21,8 +21,8 @@ class BufferNotRestored(Rule):
 
     - an internal table of a module, such as `module._non_persistent_buffers_set`, that is bound to
       a name and changed in place, which changes the module;
-    - a function that copies buffers from `named_buffers()` into another module and registers all of
-      them as persistent;
+    - as a note, a function that copies buffers from `named_buffers()` into another module and
+      registers all of them as persistent;
     - a model with values that is sent to meta and back with `to_empty`, or a class of this file
       with such a buffer, its own or that of a part, that is made on meta and filled by `to_empty`,
       if only a state dict is loaded afterwards.
@@ -44,6 +44,7 @@ class BufferNotRestored(Rule):
     name = "buffer-not-restored"
     since = "0.2.0"
     severity = Severity.ERROR
+    warns = False
     triggers = (*_INTERNALS[:3], ("named_buffers", "register_buffer"), ("to_empty", "meta"),
                 ("to_empty", "persistent"))  # fmt: skip
 

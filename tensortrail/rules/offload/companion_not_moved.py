@@ -35,7 +35,7 @@ class CompanionNotMoved(Rule):
     """A module or wrapper tensor was moved, and a tensor that belongs to it stayed behind.
 
     ## What it does
-    In code, reports:
+    In code, reports as notes:
 
     - a tensor in a plain attribute of an `nn.Module` that meets a parameter, a buffer or an input
       of the module in an operation, if nothing in the class moves it;
@@ -44,9 +44,9 @@ class CompanionNotMoved(Rule):
     - a tensor that is moved on one branch only;
     - a loop over `**kwargs` that moves tensors, but no lists of tensors.
 
-    Reported as a note: a placeholder such as `torch.tensor([0])` that another method replaces; a
-    tensor that the constructor is given, or puts on a device held in a variable; code for an export
-    or for data; modules built under `with torch.device(d):`.
+    So are, with less evidence: a placeholder such as `torch.tensor([0])` that another method
+    replaces; a tensor that the constructor is given, or puts on a device held in a variable; code
+    for an export or for data; modules built under `with torch.device(d):`.
 
     In a run, reports an operation that met a plain attribute after its module had been moved away,
     and a move that took only some inner tensors of a wrapper tensor along.
@@ -71,6 +71,7 @@ class CompanionNotMoved(Rule):
     name = "companion-not-moved"
     since = "0.2.0"
     severity = Severity.ERROR
+    warns = False
     needs_callers = True
     explains = ("DEV502", "DEV525", "DEV530")
     triggers = (
@@ -346,6 +347,7 @@ class State:
             module,
             left.node,
             f"`{left.method.name}` takes {left.moved} along, and {left.stays}",
+            severity=Severity.WARNING,
             confidence=Confidence.MEDIUM,
         )
 
