@@ -56,14 +56,33 @@ def is_each_device_in_turn(module: Module, call: ast.Call) -> bool:
 def changes_nothing(module: Module, call: ast.Call) -> bool:
     """All that is asked for was asked for where the tensor was made: `zeros(2, dtype=x.dtype)`,
     then `.to(x.dtype)`."""
-    asked = [module.text(behind(module, each)) for each in _arguments(call)]
+    asked = {module.text(behind(module, each)) for each in _arguments(call)}
     root: ast.expr = call.func.value if isinstance(call.func, ast.Attribute) else call
-    made = [each for each in module.value_of(root).origins if isinstance(each, ast.Call)]
-    if not asked or len(made) != 1 or len(module.value_of(root).origins) != 1:
-        return False
-    said = [each.value for each in made[0].keywords if each.arg in _PROPERTIES]
-    given = {module.text(behind(module, each)) for each in said}
-    return given.issuperset(asked)
+    made = module.value_of(root).origins
+    if called(call) == "detach" and not asked:
+        return bool(made) and all(_has_no_graph(module, each) for each in made)
+    return bool(asked and made) and all(asked <= _told(module, each) for each in made)
+
+
+def _told(module: Module, made: ast.expr) -> set[str]:
+    """Dtype and device that a factory is given."""
+    said = made.keywords if isinstance(made, ast.Call) else []
+    return {module.text(behind(module, e.value)) for e in said if e.arg in _PROPERTIES}
+
+
+def _has_no_graph(module: Module, made: ast.expr) -> bool:
+    """It was made under `torch.no_grad()`."""
+    around = (module.qualified(bare) for bare in map(_bare, module.contexts_of(made)))
+    return isinstance(made, (ast.Call, ast.BinOp)) and any(
+        each in _WITHOUT_GRAPH for each in around
+    )
+
+
+def _bare(node: ast.expr) -> ast.expr:
+    return node.func if isinstance(node, ast.Call) else node
+
+
+_WITHOUT_GRAPH = ("torch.no_grad", "torch.inference_mode")
 
 
 _PROPERTIES = ("dtype", "device")

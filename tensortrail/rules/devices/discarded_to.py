@@ -283,6 +283,31 @@ def can_cast(device):
     return supported
 """
         ),
+        Good(
+            """\
+import torch
+
+def bias(query: torch.Tensor, mask):
+    if mask is None:
+        made = torch.zeros(4, dtype=query.dtype, device=query.device)
+    else:
+        made = torch.zeros(size=mask.shape, dtype=query.dtype, device=query.device)
+    made.to(dtype=query.dtype, device=query.device)
+    return made
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def target(online: torch.Tensor):
+    with torch.no_grad():
+        one, other = online.clone(), online * 2
+        one.detach()
+        other.detach()
+    return one + other
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:

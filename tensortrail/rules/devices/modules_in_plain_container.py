@@ -7,17 +7,13 @@ from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Good, Kind, Module, Near, Rule
 from tensortrail.rules.devices._beforehand import is_beforehand
+from tensortrail.rules.devices._stateless import WITHOUT_WEIGHTS, is_stateless
 from tensortrail.rules.shared.given_weights import takes_its_weights
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import MOVES
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.shared.origins import behind
 
-_WITHOUT_WEIGHTS = pattern(
-    r"ReLU|ELU|GELU|SiLU|GLU|Mish|Tanh|Sigmoid|Softm|Softplus|Softsign|Hard|Threshold|Identity"
-    r"|latten|Dropout|Pool|Upsample|Pad|Fold|Shuffle|Shrink|Loss|Metric|Similarity|Distance"
-)
-"""Layers of torch that `.to()` has nothing to move in."""
 _ADDS = ("append", "extend", "insert")
 _BOUND = pattern(rb"[^\n#]*?\bself\.\w+[ \t]*(?::[^=\n]*)?=[ \t\\\r\n(]*(?:[\[{(]|\S+,)")
 """A container, or several values."""
@@ -148,6 +144,28 @@ class Zoo:
         return self.nets[0](x)
 """
         ),
+        Good(
+            """\
+from torch import nn
+
+class Smoothed(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.left = (size - 1) // 2
+        self.mean = nn.AvgPool1d(int(size), stride=1)
+
+    def forward(self, x):
+        return self.mean(nn.functional.pad(x, (self.left, self.left)))
+
+class Trends(nn.Module):
+    def __init__(self, sizes):
+        super().__init__()
+        self.smoothed = [Smoothed(each) for each in sizes]
+
+    def forward(self, x):
+        return sum(each(x) for each in self.smoothed)
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -273,11 +291,13 @@ def _has_weights(module: Module, node: ast.expr) -> bool:
     owner, _, last = module.qualified(node.func).rpartition(".")
     if owner.startswith("torch.nn") and "functional" not in owner:
         is_empty = last == "Sequential" and not node.args
-        return last[:1].isupper() and not is_empty and not _WITHOUT_WEIGHTS.search(last)
+        return last[:1].isupper() and not is_empty and not WITHOUT_WEIGHTS.search(last)
     value = module.value_of(node)
     facts = module.class_facts(value.cls) if value.kind is Kind.MODULE and value.cls else None
     named = value.cls.rpartition(".")[2]
-    return facts is not None and bool(facts.fields) and not _WITHOUT_WEIGHTS.search(named)
+    if facts is None or not facts.fields or WITHOUT_WEIGHTS.search(named):
+        return False
+    return module.about(value.cls, is_stateless) is not True
 
 
 def _is_read(module: Module, cls: ast.ClassDef, name: str, holder: ast.expr) -> bool:

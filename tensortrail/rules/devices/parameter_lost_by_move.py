@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._dropped import moves_bytes
-from tensortrail.rules.devices._leaves import is_there
+from tensortrail.rules.devices._leaves import is_leaf, is_there
 from tensortrail.rules.shared.functions import parameters
 from tensortrail.rules.shared.moves import CASTS, MOVES, named_device
 from tensortrail.rules.shared.objects import called, receiver
@@ -26,10 +26,12 @@ class ParameterLostByMove(Rule):
 
     - an error if the device is a constant that is a GPU;
     - a warning if the device is a variable, or if the dtype is a constant;
-    - a note if the constructor is given two devices, or if the dtype is a setting.
+    - a note if the constructor is given two devices, if the dtype is a setting, if the parameter
+      is made with `requires_grad=False`, or if no code of the file reads the attribute before
+      `forward` assigns it anew.
 
-    Not reported: methods that return the parameter itself, such as `requires_grad_()`, and a tensor
-    that was made on the same device.
+    Not reported: methods that return the parameter itself, such as `requires_grad_()`, a tensor
+    that was made on the same device, and moves to the CPU.
 
     ## Why is this bad?
     On a GPU, the weight is not in `parameters()`: no optimizer trains it, `.to()` does not move it,
@@ -145,6 +147,20 @@ class Probe:
         self.start = torch.nn.Parameter(torch.ones(n)).to(device)
 """
         ),
+        Good(
+            """\
+import torch
+from torch import nn
+
+class Rotated(nn.Module):
+    def __init__(self, table):
+        super().__init__()
+        self.table = nn.Parameter(table).cpu()
+
+    def forward(self, x):
+        return x @ self.table.to(x.device)
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -156,16 +172,19 @@ class Probe:
             if owner is None or not _is_kept(module, assign):
                 continue
             made = _parameter(module, owner)
-            if made is None or is_there(module, made, call):
+            if made is None or called(call) == "cpu" or is_there(module, made, call):
                 continue
-            device = moves_bytes(module, call)
+            device, trained = moves_bytes(module, call), is_leaf(module, made)
+            matters = trained and _is_read(module, assign)
+            severity = _where(module, call) if device else _weight(module, call)
             yield self.finding(
                 module,
                 call,
-                f"`{one_line(module, call)}` returns a plain tensor, not a parameter"
-                f"{', unless nothing has to be moved' if device else ', unless it has that type'}: "
-                f"`{module.text(assign.targets[0])}` is neither trained, moved nor saved",
-                severity=_where(module, call) if device else _weight(module, call),
+                f"`{one_line(module, call)}` is a plain tensor, no parameter, wherever that "
+                f"{'moves it to another device' if device else 'gives it another dtype'}: "
+                f"`{module.text(assign.targets[0])}` is then {'neither trained, nor' * trained}"
+                f"{'neither' * (not trained)} moved with the module{',' * trained} nor saved",
+                severity=severity if matters else Severity.NOTE,
                 trail=[(made, "the parameter is made here"), (call, "and another tensor here")],
                 fixes=[_moved_inside(module, call, made)],
             )
@@ -174,10 +193,39 @@ class Probe:
 def _where(module: Module, call: ast.Call) -> Severity:
     """A GPU that is written out is elsewhere; what somebody chooses may be the CPU."""
     said = module.argument(call, 0, "device")
+    if said is None and called(call) != "cuda":
+        return Severity.WARNING  # `**kwargs`
     text = "cuda" if said is None else module.value_of(named_device(module, said)).constant
     if isinstance(text, str) and text.startswith("cuda"):
         return Severity.ERROR
     return Severity.NOTE if _is_one_of_two(module, call) else Severity.WARNING
+
+
+def _is_read(module: Module, assign: ast.Assign) -> bool:
+    """The file reads the attribute, and not only after `forward` assigned another tensor to it. A
+    class without `forward` leaves that to others."""
+    target = assign.targets[0]
+    assert isinstance(target, ast.Attribute)
+    uses = [each for each in module.nodes(ast.Attribute) if each.attr == target.attr]
+    anew = [each for each in uses if _is_anew_in_forward(module, each)]
+    read = [each for each in uses if isinstance(each.ctx, ast.Load)]
+    if not anew:
+        cls = module.class_of(assign)
+        methods = module.nodes(ast.FunctionDef, cls) if cls is not None else ()
+        return bool(read) or all(each.name != "forward" for each in methods)
+    around = module.function_of(anew[0])
+    return any(module.function_of(e) is around and e.lineno <= anew[0].lineno for e in read)
+
+
+def _is_anew_in_forward(module: Module, use: ast.Attribute) -> bool:
+    around, statement = module.function_of(use), module.statement_of(use)
+    return (
+        isinstance(use.ctx, ast.Store)
+        and isinstance(around, ast.FunctionDef)
+        and around.name == "forward"
+        and isinstance(statement, ast.Assign)
+        and statement in around.body
+    )
 
 
 def _is_one_of_two(module: Module, call: ast.Call) -> bool:

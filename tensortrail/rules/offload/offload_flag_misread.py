@@ -137,6 +137,25 @@ def shard(model, offload_policy: OffloadPolicy):
 """
         ),
         Good("def f(offload_params: bool):\n    if offload_params:\n        move()\n"),
+        Good(
+            """\
+from torch import nn
+
+class Stack(nn.Module):
+    def __init__(self, depth, cpu_offload: bool = False):
+        super().__init__()
+        self.depth = depth
+
+    def offload_layers(self, cpu_offload):
+        self.offloaded = cpu_offload
+
+class Encoder(Stack):
+    def __init__(self, depth, cpu_offload: bool = False):
+        super().__init__(depth, cpu_offload=cpu_offload)
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(depth))
+        self.offload_layers(cpu_offload)
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -186,6 +205,8 @@ def shard(model, offload_policy: OffloadPolicy):
             cls = module.class_of(function)
             if cls is not None and cls.bases and function.name != "__init__":
                 continue  # an override takes what its base takes
+            if cls is not None and _is_left_to_subclasses(module, cls, argument.arg):
+                continue
             if any(
                 each.id in (argument.arg, "locals") for each in module.nodes(ast.Name, function)
             ):
@@ -250,6 +271,25 @@ def shard(model, offload_policy: OffloadPolicy):
 
     def _swapped(self, module: Module, node: ast.expr, right: str) -> Fix | None:
         return module.fix(f"pass `{right}`", Safety.UNSAFE, module.replace(node, right))
+
+
+def _is_left_to_subclasses(module: Module, cls: ast.ClassDef, name: str) -> bool:
+    """A class of the file takes the same after it, and does more with it than to pass it on."""
+    for heir in module.nodes(ast.ClassDef):
+        facts = module.class_facts(heir)
+        if heir is cls or facts is None or cls.name not in _last_names(facts.bases):
+            continue
+        for each in module.nodes(ast.Name, heir):
+            above = module.parent(each)
+            call = module.parent(above) if isinstance(above, ast.keyword) else above
+            passed = isinstance(call, ast.Call) and "super()" in module.text(call.func)
+            if each.id == name and not passed:
+                return True
+    return False
+
+
+def _last_names(names: Sequence[str]) -> set[str]:
+    return {each.rpartition(".")[2] for each in names}
 
 
 def _is_yes_or_no(module: Module, function: ast.FunctionDef, argument: ast.arg) -> bool:

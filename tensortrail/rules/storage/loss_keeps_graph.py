@@ -180,6 +180,18 @@ def train(model, batches, optimizer, accelerator):
             info = defaultdict(list)
 """
         ),
+        Good(
+            """\
+def train(model, loader, loss_of, optimizer):
+    total = 0.0
+    for x, y in loader:
+        loss = loss_of(model(x), y)
+        total += loss / len(loader)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -308,7 +320,10 @@ def _factor(value: ast.expr, loss: str) -> ast.Name | None:
 
 
 def _outlives(module: Module, function: FunctionNode | None, loop: Loop, keeper: str) -> bool:
-    """It is there before the loop, and neither begins anew in it nor is gone back through."""
+    """It is there before the loop and read by something, and neither begins anew in the loop nor is
+    gone back through."""
+    if keeper.isidentifier() and not _is_read(module, function or module.top, keeper):
+        return False
     for assigned in module.nodes(ast.Assign, loop):
         for target in assigned.targets:
             names = target.elts if isinstance(target, ast.Tuple) else [target]
@@ -326,6 +341,22 @@ def _outlives(module: Module, function: FunctionNode | None, loop: Loop, keeper:
     return not any(
         keeper in _texts(module, call) for call in module.calls("backward", inside=around)
     )
+
+
+def _is_read(module: Module, around: ast.AST, keeper: str) -> bool:
+    """By more than the statements that add to it."""
+    if any(keeper in each.names for each in module.nodes(ast.Global, around)):
+        return True
+    return any(
+        each.id == keeper
+        and isinstance(each.ctx, ast.Load)
+        and not _is_added_to(module, module.statement_of(each), keeper)
+        for each in module.nodes(ast.Name, around)
+    )
+
+
+def _is_added_to(module: Module, statement: ast.AST, keeper: str) -> bool:
+    return isinstance(statement, ast.Assign) and module.text(statement.targets[0]) == keeper
 
 
 def _holds(name: str, keeper: str) -> bool:

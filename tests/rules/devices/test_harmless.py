@@ -477,6 +477,35 @@ class Scale(nn.Module):
     assert severity("DEV545", source) is expected
 
 
+UNUSED = """
+import torch
+from torch import nn
+
+class Scale(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(n){given}).cuda()
+
+    def forward(self, x):
+        {step}
+        return x
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "step", "expected"),
+    [
+        ("", "x = x * self.scale", Severity.ERROR),
+        (", requires_grad=False", "x = x * self.scale", Severity.NOTE),
+        ("", "self.scale = x.mean()\n        x = x * self.scale", Severity.NOTE),
+        ("", "x = x * self.scale; self.scale = x.mean()", Severity.ERROR),
+        ("", "x = x * 2", Severity.NOTE),
+    ],
+)
+def test_a_lost_parameter_that_nobody_misses(given: str, step: str, expected: Severity) -> None:
+    assert severity("DEV545", UNUSED.format(given=given, step=step)) is expected
+
+
 @pytest.mark.parametrize(
     ("last", "expected"),
     [("return x", Severity.NOTE), ("self.maybe_free_model_hooks()", Severity.WARNING)],
