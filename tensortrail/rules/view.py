@@ -178,8 +178,9 @@ class Module(Protocol):
         whoever runs it chooses the GPU for the whole process."""
 
     def numbered_gpu(self) -> tuple[str, int] | None:
-        """A file of the project that names another GPU than the first, and the line: whoever runs
-        it may work on one that is not the current one."""
+        """A file of the same program that names another GPU than the first, by its path from the
+        top of the project, and the line: whoever runs it may work on one that is not the current
+        one. Of the program are the files that come to import this one, and those beside it."""
 
     def default_set_for(self, name: str) -> bool:
         """A file of the project that names this class or function makes a GPU the default."""

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from tensortrail.analyzer.facts.importing import importing, numbered_gpu
 from tensortrail.analyzer.facts.namesakes import in_parentheses, namesakes_in
 from tensortrail.analyzer.facts.passed_on import passed_in, words_in
 from tensortrail.analyzer.facts.texts_below import TextsOnce, texts_below
@@ -28,10 +29,6 @@ _BUILDS_ON_DEVICE = pattern(
     rb"|(?:\w+\.)*\w*device\b *(?:,[^\n]*)?):",
     re.MULTILINE,
 )
-_NUMBERED_GPU = re.compile(
-    rb"^[^#\n]*(?:['\"]cuda:(?:[1-9{%]|['\"]\s*[+%])|torch\.device\(['\"]cuda['\"],)", re.MULTILINE
-)
-"""Another GPU than the first, or one of which a variable has the number."""
 _OFTEN = 3
 """A package is for the current GPU if a device is named at most so many times as often."""
 _MOST_CALLS = 500
@@ -54,7 +51,7 @@ class Customs:
         self._defaults: dict[str, tuple[str, int] | None] = {}
         self._on_current_gpu: dict[str, Sequence[str]] = {}
         self._builds_on_device: dict[str, str | None] = {}
-        self._numbered_gpu: dict[str, tuple[str, int] | None] = {}
+        self._numbered_gpus: dict[str, dict[str, int]] = {}
         self._written: dict[tuple[str, re.Pattern[bytes]], str | None] = {}
         self._namesakes: dict[tuple[str, str], Sequence[Namesake]] = {}
         self._times_called: dict[tuple[str, str], int] = {}
@@ -71,7 +68,7 @@ class Customs:
             self._defaults.clear()
             self._on_current_gpu.clear()
             self._builds_on_device.clear()
-            self._numbered_gpu.clear()
+            self._numbered_gpus.clear()
             self._written.clear()
             self._namesakes.clear()
             self._callers.clear()
@@ -145,13 +142,16 @@ class Customs:
             self._builds_on_device[folder] = next(found, None)
         return self._builds_on_device[folder]
 
-    def numbered_gpu(self, folder: str) -> tuple[str, int] | None:
-        """A file below the folder that names another GPU than the first, and the line."""
-        if folder not in self._numbered_gpu:
+    def numbered_gpus(self, folder: str) -> dict[str, int]:
+        """The files below the folder that name another GPU than the first, and the lines."""
+        if folder not in self._numbered_gpus:
             texts = self._texts_of(folder).items()
-            found = ((path, line) for path, text in texts if (line := numbered_gpu(text)))
-            self._numbered_gpu[folder] = next(found, None)
-        return self._numbered_gpu[folder]
+            self._numbered_gpus[folder] = {p: n for p, text in texts if (n := numbered_gpu(text))}
+        return self._numbered_gpus[folder]
+
+    def of_one_program(self, folder: str, path: str) -> list[str]:
+        """The file and those below the folder that come to import it."""
+        return importing(self._texts_of(folder), path)
 
     def is_written(self, folder: str, word: str, how: re.Pattern[bytes]) -> str | None:
         """A file below the folder that has the word in a place that the pattern tells."""
@@ -241,12 +241,6 @@ def on_current_gpu(text: bytes) -> int:
 def makes_default(text: bytes) -> bool:
     """It makes a GPU the default device."""
     return b"set_default_" in text and _MAKES_GPU_DEFAULT.search(text) is not None
-
-
-def numbered_gpu(text: bytes) -> int:
-    """The line that names another GPU than the first; 0 if none does."""
-    found = _NUMBERED_GPU.search(text) if b"cuda" in text else None
-    return text.count(b"\n", 0, found.end()) + 1 if found is not None else 0
 
 
 def makes_property(name: str) -> re.Pattern[bytes]:

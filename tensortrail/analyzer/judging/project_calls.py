@@ -20,8 +20,8 @@ from tensortrail.analyzer.facts.customs import (
     is_off,
     makes_default,
     makes_property,
-    numbered_gpu,
 )
+from tensortrail.analyzer.facts.importing import numbered_gpu
 from tensortrail.analyzer.facts.namesakes import namesakes_in
 from tensortrail.analyzer.facts.passed_on import passed_in
 from tensortrail.analyzer.facts.project_file import ProjectFile
@@ -91,16 +91,24 @@ class AsksForProjectCalls:
     def numbered_gpu(self) -> tuple[str, int] | None:
         file = cast("ProjectFile", self)
         if line := numbered_gpu(file.source.data):
-            return file.path, line
+            return os.path.basename(file.path), line
         if not os.path.isfile(file.path):
             return None
-        found = file.project.customs.numbered_gpu(top_of_project(_folder_of(file)))
-        if found is None:
-            file.absent.add(GPU)  # whoever numbers one writes so
-        else:
-            path, line = found
-            file.project.rest_on(file, path, lambda: line, texts_asked.numbered_gpu, "")
-        return found
+        name, own = os.path.basename(file.path), os.path.dirname(file.path)
+        customs, top = file.project.customs, top_of_project(_folder_of(file))
+        numbered = customs.numbered_gpus(top)
+        program = customs.of_one_program(top, file.path) if numbered else []
+        beside = [each for each in numbered if os.path.dirname(each) == own]
+        path = next((each for each in (*beside, *program) if each in numbered), None)
+        if path is None:
+            file.absent.update((GPU, name.partition(".")[0]))  # who numbers one, or imports this
+            file.project.rest_on_all_of(file, program)
+            return None
+        line = numbered[path]
+        file.project.rest_on(file, path, lambda: line, texts_asked.numbered_gpu, "")
+        if path not in beside:
+            file.project.rest_on_all_of(file, program[: program.index(path)])
+        return os.path.relpath(path, top), line
 
     def default_set_for(self, name: str) -> bool:
         file = cast("ProjectFile", self)

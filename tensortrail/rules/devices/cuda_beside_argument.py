@@ -43,8 +43,8 @@ class CudaBesideArgument(Rule):
     - an argument that may be on any device.
 
     Also reports `y.cuda()` under `if x.is_cuda`: `x` may be on another GPU than the current one. It
-    is a warning only if the project names another GPU than the first (`"cuda:1"`,
-    `f"cuda:{rank}"`), and not in an example.
+    is a warning only if a file beside it, or one that comes to import it, names another GPU than
+    the first (`"cuda:1"`, `f"cuda:{rank}"`), and not in an example.
 
     A test of `torch.cuda.is_available()` changes nothing: on a machine with a GPU, the caller may
     still choose the CPU.
@@ -264,7 +264,7 @@ def _named(others: tuple[str, int] | None) -> str:
     if others is None:
         return ""
     path, line = others
-    return f"; line {line} of {PurePath(path).name} names another GPU than the first"
+    return f"; line {line} of {PurePath(path).as_posix()} names another GPU than the first"
 
 
 def _is_for_gpus(module: Module) -> bool:

@@ -158,3 +158,43 @@ def mask(lengths: torch.Tensor, longest: int):
 def test_a_project_that_names_another_gpu(tmp_path: Path, other: str, expected: Severity) -> None:
     used = "from pkg.masked import mask\n"
     assert severity(tmp_path, "DEV538", MASK, other=other, used=used) is expected
+
+
+ASKED = """
+import torch
+
+def mask(lengths: torch.Tensor, longest: int):
+    numbers = torch.arange(longest)
+    if lengths.is_cuda:
+        numbers = numbers.cuda()
+    return numbers < lengths.unsqueeze(1)
+"""
+NUMBERED = "import torch\n{imports}\n\ndef place(net, rank):\n    return net.to(f'cuda:{{rank}}')\n"
+
+
+@pytest.mark.parametrize(
+    ("where", "imports", "expected"),
+    [
+        ("other/trainer.py", "from other import model", Severity.NOTE),
+        ("other/trainer.py", "from audio.length import mask", Severity.WARNING),
+        ("other/trainer.py", "from audio.nets import Net", Severity.WARNING),
+        ("audio/trainer.py", "", Severity.WARNING),
+    ],
+)
+def test_another_gpu_is_named_in_the_same_program(
+    tmp_path: Path, where: str, imports: str, expected: Severity
+) -> None:
+    files = {
+        "LICENSE": "",
+        "audio/length.py": ASKED,
+        "audio/nets.py": "from audio.length import mask\n\ndef padded(x):\n    return mask(x, 3)\n",
+        where: NUMBERED.format(imports=imports),
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    own = str(tmp_path / "audio" / "length.py")
+    asked = CheckRequest(paths=(own,), cache_dir=None, codes=frozenset({"DEV538"}))
+    (found,) = check(asked).findings
+    assert found.severity is expected
+    assert (f"line 5 of {where} names" in found.message) is (expected is Severity.WARNING)
