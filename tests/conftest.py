@@ -54,3 +54,12 @@ def _accelerate_starts_anew() -> Iterator[None]:
     yield
     if state := sys.modules.get("accelerate.state"):
         state.AcceleratorState._reset_state(reset_partial_state=True)
+
+
+@pytest.fixture
+def as_the_rule_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`check` reports warnings as such also of rules whose warnings are notes."""
+    from tensortrail.rules import all_rules
+
+    for rule in all_rules().values():
+        monkeypatch.setattr(rule, "warns", True)

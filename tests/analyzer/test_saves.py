@@ -13,6 +13,8 @@ from tensortrail.analyzer.values.file_names import end_of_path
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules.words import Content
 
+pytestmark = pytest.mark.usefixtures("as_the_rule_says")
+
 ENDS = {
     "'runs/best_weights.pt'": "best_weights.pt",
     "f'{folder}/{name}_weights.pt'": "_weights.pt",

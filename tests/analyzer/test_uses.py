@@ -12,6 +12,8 @@ from tensortrail.analyzer.facts import uses
 from tensortrail.analyzer.judging.engine import check
 from tensortrail.findings import Severity
 
+pytestmark = pytest.mark.usefixtures("as_the_rule_says")
+
 SCALED = """
 import torch
 from torch import nn

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 
 from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.devices._of_this_run import with_its_key
 from tensortrail.rules.devices._published import is_download, is_published
 from tensortrail.rules.shared.never_given import is_never_given
+from tensortrail.rules.shared.objects import called, last_name
 from tensortrail.rules.view import Module
 from tensortrail.rules.words import Content, SavedFile
 
+_RANK = re.compile(r"(^|_)rank$|^process_index$|^is_(local_)?main_process$")
 _MOST = 20
 """Expressions that are looked at behind one name."""
 _FULL = frozenset(
@@ -85,6 +88,20 @@ def comes_with_the_project(module: Module, call: ast.Call) -> bool:
             for name, default in with_defaults(function.args)
             if isinstance(default, ast.Constant) and isinstance(default.value, str)
         )
+    )
+
+
+def is_of_its_rank(module: Module, call: ast.Call) -> bool:
+    """The name of the file holds the rank: each process loads what it saved itself."""
+    return any(names_a_rank(module, each) for each in _behind(module, source_of(call)))
+
+
+def names_a_rank(module: Module, node: ast.AST) -> bool:
+    """`rank`, `self.local_rank`, `dist.get_rank()`"""
+    return any(
+        _RANK.search(called(each) if isinstance(each, ast.Call) else last_name(each))
+        for each in ast.walk(node)
+        if isinstance(each, (ast.Call, ast.Name, ast.Attribute))
     )
 
 

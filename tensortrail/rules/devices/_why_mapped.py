@@ -12,6 +12,7 @@ from typing import NamedTuple
 from tensortrail.rules.devices._at_hand import devices_said, is_for_cuda
 from tensortrail.rules.devices._of_this_run import names_a_gpu
 from tensortrail.rules.devices._process_groups import runs_once_a_gpu
+from tensortrail.rules.devices._saved_here import is_of_its_rank, names_a_rank
 from tensortrail.rules.shared.functions import matched, outermost_function
 from tensortrail.rules.shared.moves import named_device
 from tensortrail.rules.shared.objects import called, keyword
@@ -19,6 +20,7 @@ from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import NOT_CONSTANT, Kind
 
 _ASKED = ("torch.cuda.is_available", "torch.accelerator.is_available")
+_CHOOSES = ("torch.cuda.set_device",)
 _HAVE_A_DEVICE = (Kind.TENSOR, Kind.PARAMETER, Kind.MODULE)
 _RANK = re.compile(r"(^|_)rank$|^process_index$")
 Around = FunctionNode | ast.ClassDef
@@ -37,11 +39,17 @@ class Why(NamedTuple):
 def why_it_matters(module: Module, call: ast.Call) -> Why | None:
     """The function around the load is asked first, then its class, or who calls it in the file."""
     around = list(_around(module, call))
-    for question in (_of_several_processes, _of_the_cpu):
+    shared = not is_of_its_rank(module, call) and not _is_for_one_rank(module, call)
+    for question in (*([_of_several_processes] if shared else []), _of_the_cpu):
         for each in around:
             if (why := module.once(question, each)) is not None:
                 return why
     return _of_another_path(module, call)
+
+
+def _is_for_one_rank(module: Module, call: ast.Call) -> bool:
+    """`if rank != 0: return` before it, or `if rank == 0:` around it."""
+    return any(names_a_rank(module, guard.test) for guard in module.guards_of(call))
 
 
 def _around(module: Module, call: ast.Call) -> Iterator[Around]:
@@ -76,7 +84,10 @@ def _ranks_asked(module: Module, around: Around) -> Iterator[ast.expr | ast.arg]
 
 
 def _of_the_cpu(module: Module, around: Around) -> Why | None:
-    """It asks whether there is a GPU, or works on a device that may be the CPU."""
+    """It asks whether there is a GPU, or works on a device that may be the CPU, and nowhere
+    insists on a GPU."""
+    if any(_insists(module, call) for call in module.calls("cuda", *_CHOOSES, inside=around)):
+        return None
     found: Iterator[ast.expr | ast.arg]
     found = chain(_questions(module, around), _chosen(module, around), _taken(module, around))
     node = next(found, None)
@@ -84,6 +95,13 @@ def _of_the_cpu(module: Module, around: Around) -> Why | None:
         return None
     says = f"this fails without a GPU, although line {node.lineno} lets the code run there"
     return Why(node, says, f"`{module.text(node)}`: this may run without a GPU")
+
+
+def _insists(module: Module, call: ast.Call) -> bool:
+    """`net.cuda()`, `torch.cuda.set_device(0)`, whatever the machine has."""
+    return not module.guards_of(call) and not any(
+        isinstance(each, (ast.IfExp, ast.Try)) for each in module.ancestors(call)
+    )
 
 
 def _questions(module: Module, around: Around) -> Iterator[ast.expr]:

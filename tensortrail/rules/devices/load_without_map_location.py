@@ -41,6 +41,9 @@ class LoadWithoutMapLocation(Rule):
     The message says no more than the first line of this page:
 
     - Where the code shows none of this, or the result is used otherwise.
+    - Where the name of the file holds the rank, so that each process loads its own, or one rank
+      alone comes to it; and where the code does `net.cuda()` or chooses a GPU under no condition:
+      it runs nowhere else.
     - Where the code names the file: a fixed name or address, a download of the project, or a file
       whose bytes it writes itself; and in scripts.
     - Where the same run saved the file: above in the function, before the end of a training, or as

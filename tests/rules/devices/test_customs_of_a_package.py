@@ -10,7 +10,8 @@ from tensortrail.analyzer.choosing.request import CheckRequest
 from tensortrail.analyzer.judging.engine import check
 from tensortrail.analyzer.judging.module import PythonModule, open_project
 from tensortrail.findings import Severity
-from tensortrail.rules import all_rules
+
+pytestmark = pytest.mark.usefixtures("as_the_rule_says")
 
 WRITTEN = """
 import torch
@@ -48,13 +49,6 @@ def train(rows, device=None, engine="a"):
     from pkg.second import run
     return run(rows, device=device)
 """
-
-
-@pytest.fixture(autouse=True)
-def _as_the_rule_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also of rules whose warnings `check` reports as notes."""
-    for rule in all_rules().values():
-        monkeypatch.setattr(rule, "warns", True)
 
 
 def severity(folder: Path, code: str, source: str, **others: str) -> Severity | None:

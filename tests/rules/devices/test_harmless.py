@@ -328,7 +328,7 @@ def test_a_meter_may_keep_the_number_alone(keeper: str, expected: Severity | Non
         (
             "def f(net, path):\n    new = {}\n    for k, v in torch.load(path).items():\n"
             "        new[k[7:]] = v\n    net.load_state_dict(new)\n    net.cuda()",
-            Severity.WARNING,
+            Severity.NOTE,
         ),
         (
             "def f(net, path):\n    state, new = torch.load(path)['model'], {}\n"
@@ -883,3 +883,32 @@ def prepared(net, table: torch.Tensor, device: torch.device):
     {last}
 """
     assert severity("DEV504", source) is expected
+
+
+RESUMED = """
+import torch
+import torch.distributed as dist
+
+def f(net, folder, device):
+    {before}
+    rank = dist.get_rank()
+    {step}
+    net.load_state_dict(torch.load(path))
+"""
+ALL_USE_ONE = "all use memory of one GPU"
+
+
+@pytest.mark.parametrize(
+    ("before", "step", "says"),
+    [
+        ("net.to(device)", "path = folder + 'a.pt'", ALL_USE_ONE),
+        ("pass", "path = f'{folder}/{rank}.pt'", ""),
+        ("pass", "path = folder + 'a.pt'\n    if rank != 0:\n        return", ""),
+        ("net.cuda()", "path = f'{folder}/{rank}.pt'; net.to(device)", ""),
+        ("pass", "path = f'{folder}/{rank}.pt'; net.to(device)", "fails without a GPU"),
+    ],
+)
+def test_a_load_of_which_less_can_be_said(before: str, step: str, says: str) -> None:
+    (found,) = findings("DEV506", RESUMED.format(before=before, step=step))
+    assert says in found.message
+    assert found.severity is (Severity.WARNING if says else Severity.NOTE)
