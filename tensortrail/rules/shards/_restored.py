@@ -7,6 +7,7 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.findings import Severity
+from tensortrail.rules.shards._values_read import is_parameter_there, reads_values
 from tensortrail.rules.shared.objects import called, name_of, receiver, within
 from tensortrail.rules.view import Module
 from tensortrail.rules.words import Kind
@@ -141,6 +142,15 @@ def is_best_of(module: Module, assign: ast.Assign, owner: str) -> bool:
 
 
 def next_use(module: Module, after: ast.AST, name: str) -> ast.Name | None:
+    """The next one that reads the values, if the name is bound to nothing else before."""
+    inside = module.function_of(after)
     uses = (each for each in module.later(after, ast.Name) if each.id == name)
-    use = next((each for each in uses if not within(each, after, module)), None)
-    return use if use is not None and isinstance(use.ctx, ast.Load) else None
+    for use in uses:
+        other = module.function_of(use) is not inside and is_parameter_there(module, use)
+        if within(use, after, module) or other:
+            continue
+        if not isinstance(use.ctx, ast.Load):
+            return None
+        if reads_values(module, use):
+            return use
+    return None
