@@ -105,7 +105,10 @@ def _is_made_unmoved(module: Module, assign: ast.Assign) -> bool:
         return False
     if "device" in module.text(value) or module.qualified(made.func).startswith("torch."):
         return False
-    return not any(called(each) in TO_DEVICE | {"deepcopy"} for each in calls_in(module, value))
+    if any(called(each) in TO_DEVICE | {"deepcopy"} for each in calls_in(module, value)):
+        return False
+    makers = (each for each in module.nodes(ast.FunctionDef) if each.name == called(made))
+    return not any(call for each in makers for call in module.calls(*TO_DEVICE, inside=each))
 
 
 def _is_model(module: Module, scope: ast.AST, name: str) -> bool:

@@ -11,6 +11,7 @@ from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.view import Module
 
 _EMPTIES = re.compile(r"torch\.(\w+\.)?empty_cache")
+_SAYS = frozenset("print log debug info warning warn".split())
 _CASTS = CASTS | {"float", "contiguous", "detach", "clone"}
 
 
@@ -44,6 +45,8 @@ def _steps(body: list[ast.stmt]) -> Iterator[ast.expr | None]:
             case ast.Assign(value=value):
                 yield value
             case ast.Return(value=ast.Name()) | ast.Pass():
+                yield None
+            case ast.Expr(value=ast.Call() as call) if called(call) in _SAYS:
                 yield None
             case ast.Return(value=ast.expr() as value) | ast.Expr(value=ast.Call() as value):
                 yield value

@@ -150,6 +150,26 @@ def step(size, batches, device):
     return net.state_dict()
 """
         ),
+        Good(
+            """\
+from nets import Critic, Net
+
+
+class Agent:
+    def __init__(self, size, device):
+        self.device = device
+        self.policy = Net(size).to(device)
+        self.critic = self.made(size)
+        self.critic.load_state_dict(self.policy.state_dict())
+
+    def made(self, size):
+        critic = Critic(size).to(self.device)
+        return critic
+
+    def values(self, state):
+        return self.critic(state.to(self.device)), self.policy(state.to(self.device))
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:

@@ -24,6 +24,8 @@ def placed(x: torch.Tensor, y: torch.Tensor, device):
         ("!=", "x = x.cpu()", "return x", Severity.NOTE),
         ("!=", "return x.to(device)", "return x", Severity.NOTE),
         ("!=", "x = x.cuda()", "return x", Severity.ERROR),
+        ("!=", "x = x.cpu(); print('moved')", "return x", Severity.NOTE),
+        ("!=", "x = x.cpu(); x.add_(1)", "return x", Severity.ERROR),
         ("!=", "x = x.cpu() + 1", "return x", Severity.ERROR),
         ("==", "x = x.to(device)", "return x", Severity.ERROR),
     ],
