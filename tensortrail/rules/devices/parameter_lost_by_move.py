@@ -25,10 +25,10 @@ class ParameterLostByMove(Rule):
     and the like, or if the parameter is first assigned to a name. It is
 
     - an error if the device is a constant that is a GPU;
-    - a warning if the device is a variable, or if the dtype is a constant;
-    - a note if the constructor is given two devices, if the dtype is a setting, if the parameter
-      is made with `requires_grad=False`, or if no code of the file reads the attribute before
-      `forward` assigns it anew.
+    - a warning if the device is a variable, if the dtype is a constant, or if the parameter is made
+      with `requires_grad=False`;
+    - a note if the constructor is given two devices, if the dtype is a setting, or if no code of
+      the file reads the attribute before `forward` assigns it anew.
 
     Not reported: methods that return the parameter itself, such as `requires_grad_()`, a tensor
     that was made on the same device, and moves to the CPU.
@@ -175,8 +175,7 @@ class Rotated(nn.Module):
             if made is None or called(call) == "cpu" or is_there(module, made, call):
                 continue
             device, trained = moves_bytes(module, call), is_leaf(module, made)
-            matters = trained and _is_read(module, assign)
-            severity = _where(module, call) if device else _weight(module, call)
+            severity = _where(module, call, trained) if device else _weight(module, call)
             yield self.finding(
                 module,
                 call,
@@ -184,20 +183,20 @@ class Rotated(nn.Module):
                 f"{'moves it to another device' if device else 'gives it another dtype'}: "
                 f"`{module.text(assign.targets[0])}` is then {'neither trained, nor' * trained}"
                 f"{'neither' * (not trained)} moved with the module{',' * trained} nor saved",
-                severity=severity if matters else Severity.NOTE,
+                severity=severity if _is_read(module, assign) else Severity.NOTE,
                 trail=[(made, "the parameter is made here"), (call, "and another tensor here")],
                 fixes=[_moved_inside(module, call, made)],
             )
 
 
-def _where(module: Module, call: ast.Call) -> Severity:
+def _where(module: Module, call: ast.Call, trained: bool) -> Severity:
     """A GPU that is written out is elsewhere; what somebody chooses may be the CPU."""
     said = module.argument(call, 0, "device")
     if said is None and called(call) != "cuda":
         return Severity.WARNING  # `**kwargs`
     text = "cuda" if said is None else module.value_of(named_device(module, said)).constant
     if isinstance(text, str) and text.startswith("cuda"):
-        return Severity.ERROR
+        return Severity.ERROR if trained else Severity.WARNING
     return Severity.NOTE if _is_one_of_two(module, call) else Severity.WARNING
 
 

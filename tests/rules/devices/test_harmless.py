@@ -498,7 +498,7 @@ class Scale(nn.Module):
     ("given", "step", "expected"),
     [
         ("", "x = x * self.scale", Severity.ERROR),
-        (", requires_grad=False", "x = x * self.scale", Severity.NOTE),
+        (", requires_grad=False", "x = x * self.scale", Severity.WARNING),
         ("", "self.scale = x.mean()\n        x = x * self.scale", Severity.NOTE),
         ("", "x = x * self.scale; self.scale = x.mean()", Severity.ERROR),
         ("", "x = x * 2", Severity.NOTE),
