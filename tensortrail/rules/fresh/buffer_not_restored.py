@@ -22,7 +22,8 @@ class BufferNotRestored(Rule):
     - an internal table of a module, such as `module._non_persistent_buffers_set`, that is bound to
       a name and changed in place, which changes the module;
     - as a note, a function that copies buffers from `named_buffers()` into another module and
-      registers all of them as persistent;
+      registers all of them as persistent, or all whose names begin with the same word, if the file
+      registers such a one otherwise;
     - a model with values that is sent to meta and back with `to_empty`, or a class of this file
       with such a buffer, its own or that of a part, that is made on meta and filled by `to_empty`,
       if only a state dict is loaded afterwards.
@@ -186,6 +187,18 @@ def reload(model, weights):
     model.reset_buffers()
 """
         ),
+        Good(
+            """\
+from torch import nn
+
+class Rotated(nn.Module):
+    def __init__(self, other):
+        super().__init__()
+        for name, value in other.named_buffers():
+            if name.startswith("scale_"):
+                self.register_buffer(name, value.data)
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -221,6 +234,8 @@ def reload(model, weights):
             if loop is None or len(call.args) > 2:
                 continue
             if persistent is not None and not is_true(persistent):
+                continue
+            if _is_of_saved_ones(module, call):
                 continue
             function = module.function_of(call)
             if function is not None and "persistent_buffers" not in module.text(function):
@@ -266,6 +281,24 @@ def reload(model, weights):
             "has it",
             trail=[(buffer, "a buffer that is not saved"), (emptied, "its values are gone here")],
         )
+
+
+def _is_of_saved_ones(module: Module, call: ast.Call) -> bool:
+    """Under `if name.startswith("stat_"):`, where the file registers none of that name with
+    `persistent=False`."""
+    for guard in module.guards_of(call):
+        match guard.test:
+            case ast.Call(func=ast.Attribute(attr="startswith"), args=[ast.Constant(value=first)]):
+                if guard.holds:
+                    return not any(each.startswith(str(first)) for each in _unsaved(module))
+    return False
+
+
+def _unsaved(module: Module) -> Iterator[str]:
+    """Names of the buffers that the file registers with `persistent=False`."""
+    for call in module.calls("register_buffer"):
+        if call.args and is_false(keyword(call, "persistent")):
+            yield str(module.value_of(call.args[0]).constant)
 
 
 def _never_computed(module: Module, emptied: ast.Call) -> ast.Call | None:
