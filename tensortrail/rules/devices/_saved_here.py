@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 import os
-import re
 
+from tensortrail.patterns import pattern
 from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.devices._of_this_run import with_its_key
 from tensortrail.rules.devices._published import is_download, is_published
@@ -14,7 +14,7 @@ from tensortrail.rules.shared.objects import called, last_name
 from tensortrail.rules.view import Module
 from tensortrail.rules.words import Content, SavedFile
 
-_RANK = re.compile(r"(^|_)rank$|^process_index$|^is_(local_)?main_process$")
+_RANK = pattern(r"(^|_)rank$|^process_index$|^is_(local_)?main_process$")
 _MOST = 20
 """Expressions that are looked at behind one name."""
 _FULL = frozenset(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import builtins
-import re
 from collections.abc import Iterator
 
+from tensortrail.patterns import pattern
 from tensortrail.rules.shared.objects import called
 from tensortrail.rules.view import Module
 
-WITHOUT_WEIGHTS = re.compile(
+WITHOUT_WEIGHTS = pattern(
     r"ReLU|ELU|GELU|SiLU|GLU|Mish|Tanh|Sigmoid|Softm|Softplus|Softsign|Hard|Threshold|Identity"
     r"|latten|Dropout|Pool|Upsample|Pad|Fold|Shuffle|Shrink|Loss|Metric|Similarity|Distance"
 )
