@@ -200,11 +200,13 @@ class Module(Protocol):
         """What is called is a function or class of the project, by its name: no method."""
 
     def is_used(self, node: ast.AST) -> bool:
-        """Something of the project names the function or class at the top of the file that the
-        node stands in, or one there that comes to it; True too where that cannot be told, as for a
-        script. Not used is too what a function does under a parameter that is off, and that no
-        call gives (of a method: no `self.method(...)`), or under an attribute that its class sets
-        to False and nothing to anything else."""
+        """What is run of the project, or handed out by it, comes to the node: something names the
+        function or class at the top of the file that the node stands in, or one there that comes
+        to it, in a file and a function that are used themselves; and something has the name of its
+        method. True too where that cannot be told, as for a script. Not used is too what a
+        function does under a parameter that is off, and that no call gives (of a method: no
+        `self.method(...)`), or under an attribute that its class sets to False and nothing to
+        anything else."""
 
     def calls_in_project(self, call: ast.Call) -> Sequence[ProjectCall]:
         """Calls of the same function or class in the files of the package, this one among them;

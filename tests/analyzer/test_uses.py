@@ -27,6 +27,11 @@ from torch import nn
         return self.mix(x) * torch.linspace(0, 1, 3)
 """
 
+FROM_A = "from net.a import Scaled\n\ndef made():\n    return Scaled(3)\n"
+SCALED_TOO = "class Scaled:\n    pass\n"
+RUNS_B = "import net.b\n\nprint(net.b)\n"
+LISTED = "from net.a import Scaled\n\nMODELS = [Scaled]\n"
+
 
 def severity(folder: Path, files: dict[str, str], above: str = "") -> Severity:
     for name, text in (
@@ -44,7 +49,11 @@ def severity(folder: Path, files: dict[str, str], above: str = "") -> Severity:
 @pytest.mark.parametrize(
     "files",
     [
-        {"net/b.py": "from net.a import Scaled\n"},
+        {"net/b.py": "from net.a import Scaled\nprint(Scaled(3))\n"},
+        {"net/b.py": "from net.a import Scaled\n", "train.py": "import net.b\nprint(net.b)\n"},
+        {"net/b.py": FROM_A, "train.py": "from net import (\n    b,\n)\nprint(b.made())\n"},
+        {"net/b.py": LISTED, "net/c.py": "import importlib\n\nM = importlib.import_module\n"},
+        {"setup.py": "", "net/b.py": LISTED, "run.sh": "python -m net.b\n"},
         {"train.py": "from net import a\nmodel = a.Scaled(3)\n"},
         {"pyproject.toml": "", "configs/base.yaml": "target: net.a.Scaled\n"},
         {"setup.py": "", "demos/try.ipynb": '{"cells": ["Scaled(3)"]}'},
@@ -60,6 +69,14 @@ def test_what_another_file_names_is_used(tmp_path: Path, files: dict[str, str]) 
         {},
         {"net/b.py": "class Scaled2: ...  # not Scaled\n"},
         {"setup.py": "", "tests/test_a.py": "from net.a import Scaled\n"},
+        {"net/b.py": "from net.a import Scaled\n"},
+        {"net/b.py": FROM_A, "net/c.py": "from net.b import made\n"},
+        {"net/b.py": LISTED, "net/c.py": "from net.b import MODELS\n"},
+        {"net/b.py": FROM_A, "run.py": RUNS_B},
+        {"net/b.py": "from net.z import Scaled\n", "net/z.py": SCALED_TOO, "run.py": RUNS_B},
+        {"net/b.py": "from outside import Scaled\n", "run.py": RUNS_B},
+        {"net/b.py": SCALED_TOO, "run.py": RUNS_B},
+        {"net/b.py": "def made(self):\n    return self.Scaled\n", "run.py": RUNS_B},
     ],
 )
 def test_what_no_other_file_names_is_a_note(tmp_path: Path, files: dict[str, str]) -> None:
@@ -76,8 +93,14 @@ def test_its_own_file_may_register_it(tmp_path: Path, above: str) -> None:
     [
         ({"setup.py": ""}, Severity.NOTE),
         ({"LICENSE": ""}, Severity.NOTE),
-        ({"setup.py": "", "train.py": "from net.a import Scaled\n"}, Severity.WARNING),
-        ({"LICENSE": "", "train/a.py": "from net.a import Scaled\n"}, Severity.WARNING),
+        (
+            {"setup.py": "", "train.py": "from net.a import Scaled\nprint(Scaled(3))\n"},
+            Severity.WARNING,
+        ),
+        (
+            {"LICENSE": "", "train/a.py": "from net.a import Scaled\nprint(Scaled(3))\n"},
+            Severity.WARNING,
+        ),
     ],
 )
 def test_paths_from_the_top_of_the_project(
@@ -94,7 +117,7 @@ def test_paths_from_the_top_of_the_project(
     ("below", "other", "expected"),
     [
         ("class Whole:\n    part = Scaled\n", "", Severity.NOTE),
-        ("class Whole:\n    part = Scaled\n", "from net.a import Whole\n", Severity.WARNING),
+        ("class Whole:\n    part = Scaled\n", "from net.a import Whole\nprint()", Severity.WARNING),
         ("def made():\n    return Scaled(3)\n\nMADE = made()\n", "", Severity.WARNING),
         ("@registered\nclass Whole:\n    part = Scaled\n", "", Severity.WARNING),
     ],
@@ -129,7 +152,7 @@ def merged(x: torch.Tensor, weight=None, *, device: torch.device):
     ],
 )
 def test_a_parameter_that_no_call_gives(tmp_path: Path, call: str, expected: Severity) -> None:
-    other = f"from net.a import merged\n\ndef run(x):\n    return {call}\n"
+    other = f"from net.a import merged\n\ndef run(x):\n    return {call}\n\nprint(run)\n"
     assert severity(tmp_path, {"net/a.py": CHOSEN, "net/b.py": other}) is expected
 
 
@@ -155,10 +178,15 @@ def test_a_file_that_changes_is_read_again(tmp_path: Path) -> None:
     package.mkdir()
     (package / "b.py").write_text("")
     kept = uses.Uses()
-    assert kept.named_in(str(package), "Scaled", "a.py") is None
-    (package / "b.py").write_text("Scaled(3)")
+
+    def is_reached() -> bool:
+        reach = kept.reach(str(package))
+        return reach is not None and reach.of_name("a.py", "Scaled").holds
+
+    assert not is_reached()
+    (package / "b.py").write_text("print(a.Scaled(3))")
     kept.forget(str(package / "b.py"))
-    assert kept.named_in(str(package), "Scaled", "a.py") == str(package / "b.py")
+    assert is_reached()
 
 
 @pytest.mark.parametrize(
@@ -181,7 +209,13 @@ class Shifted(nn.Module):
     def forward(self, x):
         return self._shift({given})
 """
-    assert severity(tmp_path, {"net/a.py": text, "net/b.py": "Shifted()"}) is expected
+    assert (
+        severity(
+            tmp_path,
+            {"net/a.py": text, "net/b.py": "from net.a import Shifted\n\nprint(Shifted())"},
+        )
+        is expected
+    )
 
 
 SWITCHED = """
@@ -214,12 +248,14 @@ def test_what_a_class_switches_off(
 ) -> None:
     text = SWITCHED.replace("VALUE", value)
     text = text.replace(f"self.soft, self.mix = {value}, nn.Linear", "self.mix = nn.Linear")
-    assert severity(tmp_path, {"net/a.py": text, "net/b.py": other}) is expected
+    files = {"net/a.py": text, "net/b.py": "from net.a import *\n" + other}
+    assert severity(tmp_path, files) is expected
 
 
 SWITCHED_OFF = SWITCHED.replace("self.soft, self.mix = VALUE, ", "self.mix = ").replace(
     "VALUE", "False"
 )
+MAKES = "from net.a import Shifted\n\nprint(Shifted(3))\n"
 UNDER_IS_CUDA = """
 import torch
 
@@ -238,9 +274,14 @@ def where(x):
 @pytest.mark.parametrize(
     ("code", "text", "added", "expected"),
     [
-        ("DEV521", SCALED.format(above=""), "from net.a import Scaled\n", Severity.WARNING),
+        (
+            "DEV521",
+            SCALED.format(above=""),
+            "from net.a import Scaled\nprint()\n",
+            Severity.WARNING,
+        ),
         ("DEV521", SWITCHED_OFF, "SHIFTED.soft = True\n", Severity.WARNING),
-        ("DEV538", UNDER_IS_CUDA, "where('cuda:1')\n", Severity.WARNING),
+        ("DEV538", UNDER_IS_CUDA, "from net.a import where\nwhere('cuda:1')\n", Severity.WARNING),
     ],
 )
 @pytest.mark.parametrize("first_alone", [False, True])
@@ -253,13 +294,86 @@ def test_a_cached_note_ends_where_a_file_is_added(
         request = CheckRequest(paths, codes=frozenset({code}), cache_dir=cache, jobs=1)
         return {each.severity for each in check(request).findings}
 
-    files = {"net/__init__.py": "", "net/a.py": text, "net/b.py": "", "net/c.py": "Shifted(3)\n"}
+    files = {"net/__init__.py": "", "net/a.py": text, "net/b.py": "", "net/c.py": MAKES}
     _written(tmp_path, {"setup.py": ""} | files)
     assert found("net") == {Severity.NOTE}
     _written(tmp_path, {"net/b.py": "import torch\n" + added})
     if first_alone:
         assert not found("net/b.py")
     assert found("net") == {expected}
+
+
+CALLED = """
+import torch
+from torch import nn
+
+class Net(BASES):
+    def __init__(self, n):
+        super().__init__()
+        self.mix = nn.Linear(n, n)
+
+    def weighted(self, x: torch.Tensor):
+        return self.mix(x) * torch.linspace(0, 1, 3)
+
+    def twice(self, x: torch.Tensor):
+        return self.weighted(x) + x
+"""
+RUNS_NET = "from net.a import Net\n\nnet = Net(3)\nprint(net(3))\n"
+
+
+@pytest.mark.parametrize(
+    ("bases", "files", "expected"),
+    [
+        ("nn.Module", {}, Severity.NOTE),
+        ("nn.Module", {"net/b.py": "def weighted(x):\n    return x\n\nprint()\n"}, Severity.NOTE),
+        ("nn.Module", {"net/b.py": "def run(net):\n    return net.twice(3)\n"}, Severity.NOTE),
+        ("nn.Module", {"net/b.py": "print(NET.weighted(3))\n"}, Severity.WARNING),
+        ("nn.Module", {"net/b.py": "print(NET.twice(3))\n"}, Severity.WARNING),
+        ("nn.Module", {"net/b.py": "print(getattr(NET, 'twice'))\n"}, Severity.WARNING),
+        ("pl.LightningModule", {}, Severity.WARNING),
+        ("Base", {"net/b.py": "class Base(nn.Module):\n    pass\n"}, Severity.NOTE),
+        ("Base", {"net/b.py": "class Base(pl.LightningModule):\n    pass\n"}, Severity.WARNING),
+        ("nn.Module", {"net/b.py": "class Run(Net, pl.LightningModule): ...\n"}, Severity.WARNING),
+        (
+            "nn.Module",
+            {"setup.py": "", "net/__init__.py": "from net.a import Net"},
+            Severity.WARNING,
+        ),
+    ],
+)
+def test_a_method_that_nothing_calls(
+    tmp_path: Path, bases: str, files: dict[str, str], expected: Severity
+) -> None:
+    text = CALLED.replace("BASES", bases)
+    assert severity(tmp_path, {"net/a.py": text, "run.py": RUNS_NET} | files) is expected
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"net/b.py": LISTED}, {"net/c.py": "import net.b\n\nprint(net.b)\n"}),
+        ({"net/b.py": FROM_A}, {"net/b.py": FROM_A + "\nprint(made())\n"}),
+        ({"net/b.py": FROM_A, "net/c.py": "import net.b\n"}, {"net/c.py": "net.b.made()\n"}),
+        ({"net/b.py": LISTED}, {"net/c.py": "import importlib\n\nimportlib.import_module\n"}),
+        ({"scripts/b.py": FROM_A}, {"scripts/b.py": FROM_A + "\nprint(made())\n"}),
+    ],
+)
+def test_a_cached_answer_ends_where_the_chain_does(
+    tmp_path: Path, before: dict[str, str], after: dict[str, str]
+) -> None:
+    def found() -> set[Severity]:
+        cache = str(tmp_path / ".cache")
+        paths = (str(tmp_path / "net"),)
+        request = CheckRequest(paths, codes=frozenset({"DEV521"}), cache_dir=cache, jobs=1)
+        return {each.severity for each in check(request).findings}
+
+    files = {"setup.py": "", "net/__init__.py": "", "net/a.py": SCALED.format(above="")}
+    _written(tmp_path, files | {"net/c.py": ""} | before)
+    assert found() == {Severity.NOTE}
+    _written(tmp_path, after)
+    assert found() == {Severity.WARNING}
+    _written(tmp_path, {"net/c.py": ""} | before)
+    assert found() == {Severity.NOTE}
 
 
 def _written(folder: Path, files: dict[str, str]) -> None:

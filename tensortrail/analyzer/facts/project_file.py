@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from tensortrail.analyzer.facts.reach import Reach
 from tensortrail.analyzer.reading.limits import Limit
 from tensortrail.analyzer.reading.source import Source
 from tensortrail.analyzer.syntax.names import Names
@@ -52,7 +53,7 @@ class KeptPlaces(Protocol):
 
 class KeptUses(Protocol):
     def named_beside(self, package: str, name: str, how: Callable[[bytes], bool]) -> str | None: ...
-    def named_in(self, package: str, name: str, apart_from: str) -> str | None: ...
+    def reach(self, package: str) -> Reach | None: ...
 
 
 class KeptCustoms(Protocol):

@@ -9,7 +9,6 @@ from tensortrail.analyzer.facts import customs, importing
 from tensortrail.analyzer.facts.customs import called_in, defined_in
 from tensortrail.analyzer.facts.namesakes import namesakes_in
 from tensortrail.analyzer.facts.project_file import ProjectFile
-from tensortrail.analyzer.facts.uses import is_named
 from tensortrail.analyzer.syntax.guarded_statements import moves_in
 from tensortrail.rules.words import GuardedStatement, Namesake, ProjectCall
 
@@ -51,10 +50,6 @@ def gives_value(file: ProjectFile, root: ast.AST, attribute: str) -> bool:
 
 def makes_property(file: ProjectFile, root: ast.AST, name: str) -> bool:
     return customs.makes_property(name).search(file.source.data) is not None
-
-
-def has_name(file: ProjectFile, root: ast.AST, name: str) -> bool:
-    return is_named(file.source.data, name)
 
 
 def numbered_gpu(file: ProjectFile, root: ast.AST) -> int:

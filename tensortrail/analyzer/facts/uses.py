@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator
 
 from tensortrail.analyzer.facts.project_file import ProjectFile
+from tensortrail.analyzer.facts.reach import Reach
 from tensortrail.analyzer.facts.texts_below import APART, LARGEST, TextsOnce, and_above, inside
 
 _MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
@@ -27,22 +27,21 @@ class Uses:
     def __init__(self, texts: TextsOnce | None = None) -> None:
         self._text_of = (texts or TextsOnce()).of
         self._texts: dict[str, dict[str, bytes] | None] = {}
-        self._found: dict[tuple[str, str, str], str | None] = {}
+        self._reach: dict[str, Reach | None] = {}
 
     def forget(self, path: str) -> None:
         """The file may have changed."""
-        self._found.clear()
+        self._reach.clear()
         for texts in self._texts.values():
             if texts is not None and path in texts:
                 texts[path] = self._text_of(path, LARGEST)
 
-    def named_in(self, package: str, name: str, apart_from: str) -> str | None:
-        """Another file around the package that has the word; "" where that cannot be told."""
-        key = package, name, apart_from
-        if key not in self._found:
+    def reach(self, package: str) -> Reach | None:
+        """What is used of the project around the package; None where that cannot be told."""
+        if package not in self._reach:
             texts = self._texts_around(package)
-            self._found[key] = "" if texts is None else _first(texts, name, apart_from)
-        return self._found[key]
+            self._reach[package] = Reach(texts) if texts is not None else None
+        return self._reach[package]
 
     def named_beside(self, package: str, name: str, how: Callable[[bytes], bool]) -> str | None:
         """A file around the package that has the word and does this as well."""
@@ -63,25 +62,6 @@ class Uses:
             if size > _MOST_BYTES:
                 return None
         return texts
-
-
-def _first(texts: dict[str, bytes], name: str, apart_from: str) -> str | None:
-    raw = name.encode()
-    for path, text in texts.items():
-        if path == apart_from or raw not in text:
-            continue
-        if is_named(text, name, path.endswith(".py")):
-            return path
-    return None
-
-
-def is_named(text: bytes, name: str, of_python: bool = True) -> bool:
-    """The text has the word, and in code not only in comments."""
-    for match in re.finditer(rb"\b%s\b" % re.escape(name.encode()), text):
-        before = text[text.rfind(b"\n", 0, match.start()) + 1 : match.start()]
-        if not (of_python and b"#" in before):
-            return True
-    return False
 
 
 def _files(package: str) -> Iterator[str]:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Sequence
 
+from tensortrail.analyzer.facts.mentions import is_named
 from tensortrail.analyzer.facts.project_file import ProjectFile
-from tensortrail.analyzer.facts.uses import is_named
 from tensortrail.rules.view import FunctionNode
 
+_KEEP_NOTHING = re.compile(
+    r"(?:builtins\.)?(?:static|class)method$|(?:abc|contextlib|dataclasses|functools)\."
+    r"|torch\.(?!library\.)"
+)
 _NAMED = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -22,10 +27,16 @@ def coming_to(file: ProjectFile, outer: ast.ClassDef | FunctionNode) -> Sequence
     texts = {name: file.source.data[start:end] for name, (start, end) in spans.items()}
     found = [outer.name]
     for name in found:
-        if tops[name].decorator_list or is_named(rest, name):
+        if may_be_handed_out(file, tops[name]) or is_named(rest, name):
             return None
         found += [each for each in tops if each not in found and is_named(texts[each], name)]
     return found
+
+
+def may_be_handed_out(file: ProjectFile, node: ast.ClassDef | FunctionNode) -> bool:
+    """By a decorator that may keep a register."""
+    called = (each.func if isinstance(each, ast.Call) else each for each in node.decorator_list)
+    return not all(_KEEP_NOTHING.match(file.qualified(each)) for each in called)
 
 
 def _without(text: bytes, spans: Iterable[tuple[int, int]]) -> bytes:

@@ -27,7 +27,7 @@ from tensortrail.analyzer.facts.passed_on import passed_in
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.facts.texts_below import inside, top_of_project
 from tensortrail.analyzer.facts.uses import folder_of_project, top_above
-from tensortrail.analyzer.judging.coming_to import coming_to
+from tensortrail.analyzer.judging.reached import is_reached
 from tensortrail.analyzer.syntax.guarded_statements import as_key
 from tensortrail.analyzer.syntax.names import tidy
 from tensortrail.analyzer.values import signatures
@@ -38,7 +38,6 @@ from tensortrail.rules.words import Guard, GuardedStatement, Namesake, ProjectCa
 _Found: TypeAlias = ProjectCall | Namesake | GuardedStatement
 _MOST_FOR_A_CUSTOM = 8
 """Files on which it rests that something is usual in a project."""
-_NAMED = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 class AsksForProjectCalls:
@@ -237,20 +236,8 @@ class AsksForProjectCalls:
 
     def _is_named(self, node: ast.AST) -> bool:
         file = cast("ProjectFile", self)
-        above = [node, *file.tree.ancestors(node)]
-        around = [each for each in above if isinstance(each, _NAMED)]
         folder = _package(file) or _project_of_script(file)
-        if not around or around[-1].decorator_list or folder is None:
-            return True
-        if any(isinstance(each, ast.arguments) for each in above):
-            return True  # a default, which the import works out
-        users = coming_to(file, around[-1])
-        return users is None or any(self._is_named_elsewhere(folder, each) for each in users)
-
-    def _is_named_elsewhere(self, folder: str, name: str) -> bool:
-        file = cast("ProjectFile", self)
-        found = file.project.uses.named_in(folder, name, file.path)
-        return found == "" or self._is_so_in(found, texts_asked.has_name, name)
+        return folder is None or is_reached(file, folder, node)
 
     def calls_in_project(self, call: ast.Call) -> Sequence[ProjectCall]:
         file = cast("ProjectFile", self)

@@ -61,11 +61,18 @@ def waves(t, n):
 def forward(self, t):
     return waves(t.cuda(), 3)
 """
+RUN = """\
+from pack.caller import Net, main
+from pack.training import Training
+
+print(Net(3), main(3, "cuda"), Training().step)
+"""
 
 
 def found(folder: Path, files: dict[str, str], code: str = "DEV521") -> list[Finding]:
     """In the first of the files, of a package."""
     texts = {f"pack/{name}": text for name, text in files.items()} | {"pack/__init__.py": ""}
+    texts["run.py"] = RUN
     package(folder, texts)
     first = folder / next(iter(texts))
     rule = all_rules()[code]()

@@ -54,7 +54,12 @@ def train(rows, device=None, engine="a"):
 def severity(folder: Path, code: str, source: str, **others: str) -> Severity | None:
     package = folder / "pkg"
     package.mkdir()
-    files = {"__init__": "", "own": source, "main": "from pkg.own import Padded, Gate\n", **others}
+    files = {
+        "__init__": "",
+        "own": source,
+        "main": "from pkg.own import Padded, Gate\n\nprint(Padded, Gate)\n",
+        **others,
+    }
     for name, text in files.items():
         (package / f"{name}.py").write_text(text)
     asked = CheckRequest(paths=(str(package / "own.py"),), cache_dir=None, codes=frozenset({code}))
@@ -150,7 +155,7 @@ def mask(lengths: torch.Tensor, longest: int):
     ],
 )
 def test_a_project_that_names_another_gpu(tmp_path: Path, other: str, expected: Severity) -> None:
-    used = "from pkg.masked import mask\n"
+    used = "from pkg.masked import mask\n\nprint(mask)\n"
     assert severity(tmp_path, "DEV538", MASK, other=other, used=used) is expected
 
 
