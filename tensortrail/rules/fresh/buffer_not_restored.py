@@ -288,9 +288,10 @@ def _is_of_saved_ones(module: Module, call: ast.Call) -> bool:
     `persistent=False`."""
     for guard in module.guards_of(call):
         match guard.test:
-            case ast.Call(func=ast.Attribute(attr="startswith"), args=[ast.Constant(value=first)]):
-                if guard.holds:
-                    return not any(each.startswith(str(first)) for each in _unsaved(module))
+            case ast.Call(func=ast.Attribute(attr="startswith"), args=[said]) if guard.holds:
+                first = module.value_of(said).constant
+                if isinstance(first, str):
+                    return not any(each.startswith(first) for each in _unsaved(module))
     return False
 
 

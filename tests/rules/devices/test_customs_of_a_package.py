@@ -188,6 +188,7 @@ def test_another_gpu_is_named_in_the_same_program(
         "audio/length.py": ASKED,
         "audio/nets.py": "from audio.length import mask\n\ndef padded(x):\n    return mask(x, 3)\n",
         where: NUMBERED.format(imports=imports),
+        "run.py": "from audio.nets import padded\n\nprint(padded)\n",
     }
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
