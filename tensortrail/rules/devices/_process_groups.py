@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from tensortrail.rules.view import FunctionNode, Module
 
-_COLLECTIVES = ("barrier", "all_reduce", "all_gather", "broadcast", "all_gather_object")
+_COLLECTIVES = ("all_reduce", "all_gather", "broadcast", "all_gather_object")
+"""Not a barrier: its first one takes the GPU of the rank, whichever is current."""
 
 
 def groups_before_devices(

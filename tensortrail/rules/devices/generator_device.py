@@ -26,16 +26,15 @@ class GeneratorDevice(Rule):
     """Random numbers are drawn on another device than the one of their generator.
 
     ## What it does
-    In code, reports `torch.randn(..., generator=generator, device=device)` and the like if
+    In code, reports, as a note, `torch.randn(..., generator=generator, device=device)` and the like
+    if
 
     - the generator is a plain `torch.Generator()`, which is on the CPU;
-    - the generator was made on a device, and the call has no `device=`.
+    - the generator was made on a device, and the call has no `device=`;
+    - the generator is an argument, in a function that never reads `generator.device`.
 
-    Also reports a `DataLoader` that shuffles without a generator in a file that makes a GPU the
-    default device.
-
-    Reported as a note: a generator that is an argument, in a function that never reads
-    `generator.device`.
+    Also reports, as a note, a `DataLoader` that shuffles without a generator in a file that makes a
+    GPU the default device.
 
     In a recorded run, reports the call that torch refused, and the line that made the generator.
 
@@ -56,6 +55,7 @@ class GeneratorDevice(Rule):
     name = "generator-device"
     since = "0.2.0"
     severity = Severity.NOTE
+    warns = False
     triggers = (("generator", "torch"), ("set_default_", "DataLoader"))
 
     bad = (

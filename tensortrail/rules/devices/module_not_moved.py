@@ -20,9 +20,10 @@ class ModuleNotMoved(Rule):
     """A module is called with tensors on a device, and was never moved there.
 
     ## What it does
-    Reports a new or loaded module that nothing moves, if it is called with a tensor that was moved,
-    or that is on the device of an argument. Also reports a new layer that is put into a model after
-    the model was moved (`net.fc = nn.Linear(...)`), if nothing moves the layer before the call.
+    Reports, as a note, a new or loaded module that nothing moves, if it is called with a tensor
+    that was moved, or that is on the device of an argument. Also reports a new layer that is put
+    into a model after the model was moved (`net.fc = nn.Linear(...)`), if nothing moves the layer
+    before the call.
 
     ## Why is this bad?
     On a GPU the call raises "Expected all tensors to be on the same device": a new module is on the
@@ -39,6 +40,7 @@ class ModuleNotMoved(Rule):
     name = "module-not-moved"
     since = "0.2.0"
     severity = Severity.WARNING
+    warns = False
     confidence = Confidence.HIGH
     triggers = (
         ("torch", ".to("),

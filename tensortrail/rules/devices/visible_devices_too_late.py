@@ -27,11 +27,9 @@ class VisibleDevicesTooLate(Rule):
     """`CUDA_VISIBLE_DEVICES` is set after the program has begun to use CUDA.
 
     ## What it does
-    Reports `os.environ["CUDA_VISIBLE_DEVICES"] = ...`, if the same function, or the top of the file
-    above it, has used CUDA before: `torch.cuda.is_available()` and the like, `.cuda()`,
+    Reports, as a note, `os.environ["CUDA_VISIBLE_DEVICES"] = ...`, if the same function, or the top
+    of the file above it, has used CUDA before: `torch.cuda.is_available()` and the like, `.cuda()`,
     `.to("cuda")` or `device="cuda"`.
-
-    Reported as a note: CUDA is used before only under a condition.
 
     Not reported: a variable that may be meant for processes started later, code that reads the old
     value to restore it, and files that import other libraries that use CUDA.
@@ -50,6 +48,7 @@ class VisibleDevicesTooLate(Rule):
     code = "DEV597"
     name = "visible-devices-too-late"
     severity = Severity.WARNING
+    warns = False
     triggers = ((_VARIABLE, "cuda"),)
 
     bad = (

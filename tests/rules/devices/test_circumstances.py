@@ -619,3 +619,19 @@ def test_whatever_has_a_state_may_be_data(use: str, expected: Severity) -> None:
         "    def restore(self):\n        self.data.load_state_dict(self.kept)\n"
     )
     assert severity("SHD411", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("between", "expected"),
+    [
+        ("torch.distributed.barrier()", Severity.NOTE),
+        ("torch.distributed.barrier(device_ids=[rank])", Severity.NOTE),
+        ("torch.distributed.all_reduce(torch.ones(1).cuda())", Severity.WARNING),
+    ],
+)
+def test_a_barrier_takes_the_gpu_of_its_rank(between: str, expected: Severity) -> None:
+    source = (
+        "import torch\n\ndef start(rank):\n    torch.distributed.init_process_group('nccl')\n"
+        f"    {between}\n    torch.cuda.set_device(rank)\n"
+    )
+    assert severity("DEV510", source) is expected
