@@ -20,10 +20,9 @@ class ModuleNotMoved(Rule):
     """A module is called with tensors on a device, and was never moved there.
 
     ## What it does
-    Reports, as a note, a new or loaded module that nothing moves, if it is called with a tensor
-    that was moved, or that is on the device of an argument. Also reports a new layer that is put
-    into a model after the model was moved (`net.fc = nn.Linear(...)`), if nothing moves the layer
-    before the call.
+    Notes a new or loaded module that nothing moves, if it is called with a tensor that was moved,
+    or that is on the device of an argument. Also notes a new layer that is put into a model after
+    the model was moved (`net.fc = nn.Linear(...)`), if nothing moves the layer before the call.
 
     ## Why is this bad?
     On a GPU the call raises "Expected all tensors to be on the same device": a new module is on the
