@@ -5,13 +5,14 @@ The lines that must be flagged carry the comment `# flagged`; all others must no
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
-from tensortrail.findings import Finding
+from tensortrail.findings import Edit, Finding
 from tensortrail.rules import all_rules
 from tensortrail.tracer.noticing.written_checkpoints import Judge
 from tensortrail.tracer.reading.findings_of_run import findings
@@ -66,12 +67,16 @@ class Seen:
     @property
     def fixed(self) -> str:
         """The program with the first fix of the only finding that edits anything."""
-        data = self.program.read_bytes()
         fix = next((each for each in self.only.fixes if each.edits), self.only.fixes[0])
-        for edit in sorted(fix.edits, key=lambda edit: -edit.site.start):
-            assert Path(edit.site.file) == self.program
-            data = data[: edit.site.start] + edit.text.encode() + data[edit.site.end :]
-        return data.decode()
+        return with_edits(self.program, fix.edits)
+
+
+def with_edits(program: Path, edits: Sequence[Edit]) -> str:
+    data = program.read_bytes()
+    for edit in sorted(edits, key=lambda edit: -edit.site.start):
+        assert Path(edit.site.file) == program
+        data = data[: edit.site.start] + edit.text.encode() + data[edit.site.end :]
+    return data.decode()
 
 
 def record(

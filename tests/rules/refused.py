@@ -10,6 +10,8 @@ from textwrap import dedent
 import tensortrail
 from tensortrail.findings import Finding
 
+from .recorded import with_edits
+
 
 @dataclass(frozen=True)
 class Ended:
@@ -25,12 +27,9 @@ class Ended:
     @property
     def fixed(self) -> str:
         """The program with the edits of the first fix."""
-        data = self.program.read_bytes()
         edits = self.only.fixes[0].edits
         assert edits, self.only.fixes[0].description
-        for edit in sorted(edits, key=lambda edit: -edit.site.start):
-            data = data[: edit.site.start] + edit.text.encode() + data[edit.site.end :]
-        return data.decode()
+        return with_edits(self.program, edits)
 
 
 def ended(folder: Path, source: str, code: str, rehearse: str = "") -> Ended:
