@@ -69,9 +69,12 @@ def sources() -> Iterator[str]:
 
 
 @pytest.mark.filterwarnings("ignore:invalid decimal literal:SyntaxWarning")
-@pytest.mark.parametrize("short", [0, pytest.param(4000, marks=pytest.mark.complete)])
+@pytest.mark.parametrize(
+    ("short", "most"),
+    [(0, 8), *(pytest.param(each, 20, marks=pytest.mark.complete) for each in (0, 4000))],
+)
 def test_edits_of_nodes_are_judged_as_by_the_whole_file(
-    short: int, monkeypatch: pytest.MonkeyPatch
+    short: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(still_parses, "_SHORT", short)
     monkeypatch.setattr(still_parses, "_SHARES", 10_000)
@@ -82,7 +85,7 @@ def test_edits_of_nodes_are_judged_as_by_the_whole_file(
         root = ast.parse(text)
         checker = Checker(source, root)
         nodes = [each for each in ast.walk(root) if isinstance(each, (ast.expr, ast.stmt))]
-        for node in chance.sample(nodes, min(20, len(nodes))):
+        for node in chance.sample(nodes, min(most, len(nodes))):
             start, end = source.span(node)
             for new in chance.sample(TEXTS, 4):
                 at, to = chance.choice([(start, end), (start, start), (end, end)])
