@@ -1,4 +1,5 @@
-"""How one function is called all over a project: read from the text of its files, when asked."""
+"""What is customary in a project: how a function is called, what is passed, where devices are
+chosen. Read from the text of its files, when asked."""
 
 from __future__ import annotations
 
