@@ -8,8 +8,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from tensortrail.analyzer.facts.chosen_gpus import numbered_gpu
 from tensortrail.analyzer.facts.namesakes import in_parentheses, namesakes_in
-from tensortrail.analyzer.facts.numbered_gpus import numbered_gpu
 from tensortrail.analyzer.facts.passed_on import passed_in, words_in
 from tensortrail.analyzer.facts.programs import of_one_program
 from tensortrail.analyzer.facts.texts_below import TextsOnce, texts_below

@@ -12,6 +12,7 @@ from typing import TypeAlias, cast
 
 from tensortrail.analyzer.facts import texts_asked
 from tensortrail.analyzer.facts.asked_for import is_asked_for
+from tensortrail.analyzer.facts.chosen_gpus import numbered_gpu
 from tensortrail.analyzer.facts.customs import (
     GPU,
     MAKE_DEFAULT,
@@ -22,7 +23,6 @@ from tensortrail.analyzer.facts.customs import (
     makes_property,
 )
 from tensortrail.analyzer.facts.namesakes import namesakes_in
-from tensortrail.analyzer.facts.numbered_gpus import numbered_gpu
 from tensortrail.analyzer.facts.passed_on import passed_in
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.facts.project_top import (

@@ -1,4 +1,4 @@
-"""Where a text names another GPU than the first."""
+"""Which GPU a text chooses: another than the first, by its number."""
 
 from __future__ import annotations
 
