@@ -5,8 +5,7 @@ import os
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity, Site
-from tensortrail.rules import Event, Rule, Timeline
-from tensortrail.rules.shared.hook_events import hooks_telling
+from tensortrail.rules import Did, Event, Rule, Timeline
 from tensortrail.rules.shared.mends import edited, line_behind, statement_of
 
 OP = "dcp.load"
@@ -48,8 +47,9 @@ class LoadedIntoCopies(Rule):
     severity = Severity.ERROR
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
-        for event in hooks_telling(timeline, "unread"):
-            yield self._found(timeline, event, str(event.facts["unread"]))
+        for event in timeline.events(Did.HOOK):
+            if "unread" in event.facts:
+                yield self._found(timeline, event, str(event.facts["unread"]))
 
     def _found(self, timeline: Timeline, event: Event, model: str) -> Finding:
         count, path = event.facts.get("count"), os.path.basename(str(event.facts.get("path")))
