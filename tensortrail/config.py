@@ -14,8 +14,7 @@ FORMATS = (
     "text", "concise", "json", "sarif", "github", "gitlab", "junit", "rdjson", "lintrunner",
     "markdown",
 )  # fmt: skip
-
-
+"""Of reports of findings: each is a file of `reporters/`."""
 SEVERITIES = ("note", "warning", "error")
 """The mildest first."""
 NOTES = ("short", "full", "hidden")

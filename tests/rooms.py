@@ -1,11 +1,13 @@
 """The rooms of the package and who imports whom.
 
-`python -m tests.rooms` draws them anew in docs/how-it-works.md."""
+`python -m tests.rooms` draws them anew in docs/how-it-works.md;
+`python -m tests.rooms analyzer/places` lists the files of a folder in the order to read them in."""
 
 from __future__ import annotations
 
 import ast
 import functools
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -117,5 +119,27 @@ def page_with(drawn: str, page: str) -> str:
     return before + BEGINS + drawn + ENDS + rest.partition(ENDS)[2]
 
 
+def contents(folder: Path) -> list[str]:
+    """Each file of a folder with what it says of itself, the folder first: above those that it
+    imports, so that questions stand above what answers them."""
+    files = {module_of(each): each for each in sorted(folder.glob("*.py"))}
+    arrows = {each: graph()[each] & files.keys() for each in files}
+    depth = {each: len(_reached(arrows, each)) for each in files}
+    in_order = sorted(files, key=lambda each: (files[each].stem != "__init__", -depth[each], each))
+    return [f"{files[each].name:<28} {says(files[each])}" for each in in_order]
+
+
+def says(path: Path) -> str:
+    """The first sentence of its docstring; of a rule, that of its class."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    classes = [each for each in tree.body if isinstance(each, ast.ClassDef)]
+    text = ast.get_docstring(tree) or next(filter(None, map(ast.get_docstring, classes)), "")
+    return " ".join(text.partition("\n\n")[0].split())
+
+
 if __name__ == "__main__":
+    for folder in sys.argv[1:]:
+        print(*contents(ROOT / folder), sep="\n")
+    if sys.argv[1:]:
+        raise SystemExit
     PAGE.write_text(page_with(picture(), PAGE.read_text(encoding="utf-8")), encoding="utf-8")

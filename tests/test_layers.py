@@ -6,7 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.rooms import PAGE, ROOT, circles, graph, imports, page_with, picture, room_of
+from tests.rooms import (
+    PAGE,
+    ROOT,
+    circles,
+    contents,
+    graph,
+    imports,
+    page_with,
+    picture,
+    room_of,
+)
 
 MAY_USE = {
     "findings": set[str](),
@@ -15,7 +25,7 @@ MAY_USE = {
     "config": {"files"},
     "patterns": set[str](),
     "rules": {"findings", "patterns", "rules"},
-    "reporters": {"findings", "inert", "reporters"},
+    "reporters": {"findings", "inert", "config", "reporters"},
     "analyzer": {"findings", "files", "patterns", "rules", "analyzer"},
     "tracer": {"findings", "files", "inert", "rules", "tracer"},
     "doctor": {"findings", "files", "inert", "rules", "doctor"},
@@ -121,6 +131,20 @@ def test_half_of_the_files_are_short() -> None:
 def test_no_file_is_longer_than_anyone_wants_to_read() -> None:
     long = {path.name: n for path in FILES if (n := len(path.read_text().splitlines())) > 400}
     assert not long
+
+
+def test_every_file_says_what_it_is() -> None:
+    """Its docstring, or that of the rule in it: `python -m tests.rooms FOLDER` lists them."""
+    texts = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in FILES}
+    assert [
+        path for path, text in texts.items() if text[:3] != '"""' and '    """' not in text
+    ] == []
+
+
+def test_a_room_is_listed_with_what_imports_others_first() -> None:
+    listed = [line.split()[0] for line in contents(ROOT / "reporters")]
+    assert listed[0] == "__init__.py"
+    assert listed.index("text.py") < listed.index("excerpt.py")
 
 
 def test_the_picture_of_the_rooms_is_current() -> None:

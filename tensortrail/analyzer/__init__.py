@@ -1,0 +1,1 @@
+"""The lint: source text becomes findings. Nothing is imported or run of the code that is read."""

@@ -46,7 +46,7 @@ def run(options: Namespace) -> int:
         return _to_file(timeline, options)
     if format == "jsonl":
         return _jsonl(timeline, options.output)
-    from tensortrail.tracer.reading.ends import ends, unended
+    from tensortrail.tracer.reading.ranks.ends import ends, unended
 
     report = findings_of(timeline, options.select or "")
     if options.paste:

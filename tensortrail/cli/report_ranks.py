@@ -14,7 +14,7 @@ from tensortrail.config import ConfigError
 
 if TYPE_CHECKING:
     from tensortrail.findings import Report
-    from tensortrail.tracer.reading.run_of_ranks import RunOfRanks
+    from tensortrail.tracer.reading.ranks.run_of_ranks import RunOfRanks
     from tensortrail.tracer.trail.rank_files import RunFiles
 
 WHOLE = ("jsonl", "perfetto", "lens")
@@ -35,8 +35,8 @@ def is_meant(options: Namespace) -> bool:
 
 
 def run(options: Namespace) -> int:
-    from tensortrail.tracer.reading.many_ranks import readings
-    from tensortrail.tracer.reading.run_of_ranks import RunOfRanks
+    from tensortrail.tracer.reading.ranks.many_ranks import readings
+    from tensortrail.tracer.reading.ranks.run_of_ranks import RunOfRanks
     from tensortrail.tracer.trail.rank_files import files_by_rank
 
     files = files_by_rank(run_path(options.run))

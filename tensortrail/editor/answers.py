@@ -13,15 +13,16 @@ from tensortrail.editor.server import Server
 
 def made(requested: Requested, version: str) -> Server:
     server = Server(requested, version)
-    _synchronizes(server)
+    _begins_and_ends(server)
+    _follows_files(server)
+    _follows_notebooks(server)
+    _follows_settings(server)
     _answers(server)
     _shows_the_last_run(server)
     return server
 
 
-def _synchronizes(server: Server) -> None:
-    documents = server.documents
-
+def _begins_and_ends(server: Server) -> None:
     @server.feature(lsp.INITIALIZE)
     def initialize(params: lsp.InitializeParams) -> None:
         server.initialized(params.initialization_options)
@@ -33,6 +34,10 @@ def _synchronizes(server: Server) -> None:
     @server.feature(lsp.EXIT)  # some clients leave out the first
     def left(_: None) -> None:
         server.end()
+
+
+def _follows_files(server: Server) -> None:
+    documents = server.documents
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
     def opened(params: lsp.DidOpenTextDocumentParams) -> None:
@@ -56,6 +61,10 @@ def _synchronizes(server: Server) -> None:
             server.check_all()
             server.check(buffer)  # the last that is asked for is the first to be checked
 
+
+def _follows_notebooks(server: Server) -> None:
+    documents = server.documents
+
     @server.feature(lsp.NOTEBOOK_DOCUMENT_DID_OPEN)
     def opened_notebook(params: lsp.DidOpenNotebookDocumentParams) -> None:
         server.check(documents.open_notebook(params))
@@ -69,6 +78,8 @@ def _synchronizes(server: Server) -> None:
         server.checks.forget(params.notebook_document.uri)
         server.clear(documents.close_notebook(params.notebook_document.uri))
 
+
+def _follows_settings(server: Server) -> None:
     @server.feature(lsp.WORKSPACE_DID_CHANGE_CONFIGURATION)
     def configured(params: lsp.DidChangeConfigurationParams) -> None:
         server.configure(params.settings)

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from tensortrail.config import FORMATS
 from tensortrail.findings import Report
 
-FORMATS = (
-    "text", "concise", "json", "sarif", "github", "gitlab", "junit", "rdjson", "lintrunner",
-    "markdown",
-)  # fmt: skip
 STATISTICS = "statistics"
 TELL_OF_RULES = frozenset({"sarif"})
 """Formats that tell of the rules, not of findings alone."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tensortrail.analyzer.facts.texts_below import and_above, inside
+from tensortrail.analyzer.facts.project_top import and_above, inside
 from tensortrail.analyzer.syntax.names import tidy
 
 _WRITTEN = "a.py ./a.py a//b.py a/./b.py /a/b/ . .. ../a.py a/../b.py .a/.b /".split()

@@ -15,7 +15,7 @@ pytest.importorskip("transformers")
 pytest.importorskip("accelerate")
 
 from tensortrail.cli import main
-from tensortrail.cli.doctor_placement import grouped
+from tensortrail.cli.doctor.placement import grouped
 
 CONFIG = {
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "dtype": "float16",

@@ -27,12 +27,6 @@ MENDED = MAPPED.replace("mmap=True", "mmap=False")
 TOOLS = (("patch", "-p0"), ("patch", "-p1"), ("git", "apply"))
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def settings(capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, str, str]:
     capsys.readouterr()
     code = main(["settings", "run", *options])

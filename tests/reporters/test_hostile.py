@@ -11,8 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tensortrail.config import FORMATS
 from tensortrail.findings import Edit, Finding, Fix, Report, Safety, Setting, Site, Step
-from tensortrail.reporters import FORMATS, render
+from tensortrail.reporters import render
 
 from .samples import finding, report
 from .test_sarif import validate

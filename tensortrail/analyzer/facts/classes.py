@@ -11,7 +11,7 @@ from tensortrail.analyzer.syntax.guards import Guards
 from tensortrail.analyzer.syntax.names import dotted_name
 from tensortrail.analyzer.syntax.tree import SCOPES, Tree
 from tensortrail.analyzer.syntax.walk import in_order
-from tensortrail.rules.words import Branch, ClassFacts
+from tensortrail.rules.words import Branch, ClassFacts, Kind
 
 MOST_ANCESTORS = 64
 DISPATCH = "__torch_dispatch__"
@@ -280,3 +280,16 @@ def _assigned(tree: Tree, cls: ast.ClassDef) -> Iterator[tuple[ast.expr, ast.exp
     for annotated in tree.nodes(ast.AnnAssign, cls):
         if annotated.value is not None:
             yield annotated.target, annotated.value
+
+
+def kind_of_class(facts: ClassFacts | None) -> Kind | None:
+    """Of its instances; None where that is not known."""
+    if facts is None:
+        return None
+    if facts.is_wrapper:
+        return Kind.WRAPPER_TENSOR
+    if facts.is_module:
+        return Kind.MODULE
+    if "torch.Tensor" in facts.bases:
+        return Kind.TENSOR
+    return Kind.OTHER if facts.complete else None

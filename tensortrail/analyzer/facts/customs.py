@@ -1,4 +1,5 @@
-"""How one function is called all over a project: read from the text of its files, when asked."""
+"""What is customary in a project: how a function is called, what is passed, where devices are
+chosen. Read from the text of its files, when asked."""
 
 from __future__ import annotations
 
@@ -7,9 +8,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from tensortrail.analyzer.facts.importing import importing, numbered_gpu
+from tensortrail.analyzer.facts.chosen_gpus import numbered_gpu
 from tensortrail.analyzer.facts.namesakes import in_parentheses, namesakes_in
 from tensortrail.analyzer.facts.passed_on import passed_in, words_in
+from tensortrail.analyzer.facts.programs import of_one_program
 from tensortrail.analyzer.facts.texts_below import TextsOnce, texts_below
 from tensortrail.analyzer.syntax.guarded_statements import moves_in
 from tensortrail.patterns import pattern
@@ -151,7 +153,7 @@ class Customs:
 
     def of_one_program(self, folder: str, path: str) -> list[str]:
         """The file and those below the folder that come to import it."""
-        return importing(self._texts_of(folder), path)
+        return of_one_program(self._texts_of(folder), path)
 
     def is_written(self, folder: str, word: str, how: re.Pattern[bytes]) -> str | None:
         """A file below the folder that has the word in a place that the pattern tells."""

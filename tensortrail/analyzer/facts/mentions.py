@@ -81,7 +81,7 @@ def may_mean(
     text, word = paths[user], _word(name)
     sources = [each[1].decode() for each in _FROM.finditer(text) if word.search(each[2])]
     if not sources:
-        stem = _stem(own).encode()
+        stem = stem_of(own).encode()
         return not defines(text, name) or re.search(rb"\b%s\b" % re.escape(stem), text) is not None
     return any(_may_be(paths, user, each, name, own, names) for each in sources)
 
@@ -121,7 +121,8 @@ def defines(text: bytes, name: str) -> bool:
     return re.search(rb"^(?:async )?(?:def|class) %s\b" % name.encode(), text, re.M) is not None
 
 
-def _stem(path: str) -> str:
+def stem_of(path: str) -> str:
+    """The name by which code speaks of a file."""
     return os.path.splitext(os.path.basename(path))[0]
 
 

@@ -18,9 +18,10 @@ from tensortrail.analyzer.facts.project_file import (
     ProjectFile,
     Question,
 )
+from tensortrail.analyzer.facts.project_top import inside, known_top
 from tensortrail.analyzer.facts.saves import Saves
-from tensortrail.analyzer.facts.texts_below import TextsOnce, inside
-from tensortrail.analyzer.facts.uses import Uses, top_above
+from tensortrail.analyzer.facts.texts_below import TextsOnce
+from tensortrail.analyzer.facts.uses import Uses
 from tensortrail.analyzer.reading.limits import Limit
 from tensortrail.analyzer.reading.source import Unreadable
 from tensortrail.analyzer.reading.texts import Texts
@@ -202,7 +203,7 @@ class Project:
     def _on_the_path_of(self, root: str) -> Sequence[str]:
         """The folder itself, and for scripts the top of the project, where its packages lie."""
         if root not in self._paths:
-            top = top_above(root)
+            top = known_top(root)
             around = [top, inside(top, "src")] if top is not None else []
             self._paths[root] = [root, *(each for each in around if each != root)]
         return self._paths[root]

@@ -14,6 +14,7 @@ from tensortrail.analyzer.facts.mentions import (
     is_meant,
     is_named,
     may_mean,
+    stem_of,
     uses_after_import,
 )
 from tensortrail.analyzer.syntax.text_blocks import Block, blocks_around
@@ -80,7 +81,7 @@ class Reach:
         place, text = os.path.dirname(path), self.texts[path]
         if not path.endswith(".py"):
             return path
-        if _stem(path) == "__init__" or _RUN.search(text):
+        if stem_of(path) == "__init__" or _RUN.search(text):
             return path
         if os.path.join(place, "__init__.py") not in self.texts and _DOES.search(text):
             return path
@@ -128,7 +129,7 @@ class Reach:
     def speaking_of(self, path: str) -> list[str]:
         """Files that have the name of this one, as those that import it."""
         if path not in self._speaking_of:
-            stem = _stem(path)
+            stem = stem_of(path)
             self._speaking_of[path] = [
                 other
                 for other, text in self.others_with(stem, path)
@@ -317,7 +318,7 @@ class _Search:
                 self._files.add(each)
                 if (root := self._reach.root(each)) is not None:
                     return frozenset(_way(user_of, each)) | {root}
-                if self._gives_up(_stem(each), depth):
+                if self._gives_up(stem_of(each), depth):
                     return frozenset(_way(user_of, each))
                 for user in self._reach.speaking_of(each):
                     if user not in user_of:
@@ -335,10 +336,6 @@ class _Search:
     def _gives_up(self, word: str, depth: int) -> bool:
         self._words.add(word)
         return depth > _DEEPEST or len(self._words) > _MOST_SEARCHES
-
-
-def _stem(path: str) -> str:
-    return os.path.splitext(os.path.basename(path))[0]
 
 
 def _parts(path: str) -> list[str]:

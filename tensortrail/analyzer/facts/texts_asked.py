@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from tensortrail.analyzer.facts import customs, importing
+from tensortrail.analyzer.facts import chosen_gpus, customs
 from tensortrail.analyzer.facts.customs import called_in, defined_in
 from tensortrail.analyzer.facts.namesakes import namesakes_in
 from tensortrail.analyzer.facts.project_file import ProjectFile
@@ -53,4 +53,4 @@ def makes_property(file: ProjectFile, root: ast.AST, name: str) -> bool:
 
 
 def numbered_gpu(file: ProjectFile, root: ast.AST) -> int:
-    return importing.numbered_gpu(file.source.data)
+    return chosen_gpus.numbered_gpu(file.source.data)

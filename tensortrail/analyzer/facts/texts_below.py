@@ -15,35 +15,6 @@ LARGEST = 1_000_000
 _MOST_BYTES = 80_000_000
 """Of files that are read for one folder."""
 
-_MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "LICENSE")
-"""What lies at the top of a project."""
-_HIGHEST = 4
-"""Folders above the file where the top is looked for."""
-
-
-def and_above(folder: str, most: int) -> Iterator[str]:
-    """The folder and those above it, at most so many."""
-    yield folder
-    for _ in range(most):
-        above = os.path.dirname(folder) or os.curdir
-        if above == folder:
-            return
-        folder = above
-        yield folder
-
-
-def inside(folder: str, *names: str) -> str:
-    """What lies there, written like the paths of a listing: without the folder one is in."""
-    return os.path.join(*([folder] if folder != os.curdir else []), *names)
-
-
-def top_of_project(folder: str) -> str:
-    """The nearest folder that looks like the top of a project; else the one that is given."""
-    for each in and_above(folder, _HIGHEST):
-        if any(os.path.exists(os.path.join(each, mark)) for mark in _MARKS):
-            return each
-    return folder
-
 
 class TextsOnce:
     """The texts of files, each read and kept once, whoever searches it."""

@@ -5,16 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 
-from tensortrail.analyzer.facts.project_file import ProjectFile
+from tensortrail.analyzer.facts.project_top import inside, known_top
 from tensortrail.analyzer.facts.reach import Reach
-from tensortrail.analyzer.facts.texts_below import APART, LARGEST, TextsOnce, and_above, inside
+from tensortrail.analyzer.facts.texts_below import APART, LARGEST, TextsOnce
 
-_MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
-"""What lies at the top of a project."""
-_LIKELY = ("LICENSE", "LICENSE.txt", "LICENSE.md", "requirements.txt")
-"""What does too, but also beside code that was taken from elsewhere."""
-_HIGHEST = 3
-"""Folders above the package where its top is looked for."""
 _ENDS = tuple(".py .ipynb .yaml .yml .toml .cfg .gin .json .jsonnet .sh .md .rst .txt".split())
 """Files that name functions and classes: code, settings, documents."""
 _MOST_BYTES = 60_000_000
@@ -67,7 +61,7 @@ class Uses:
 def _files(package: str) -> Iterator[str]:
     """Those below the top of the project; where no top is known, those of the package and the
     scripts beside it."""
-    top = top_above(package)
+    top = known_top(package)
     yield from _below(top or package)
     if top is None:
         yield from _scripts_in(os.path.dirname(package) or os.curdir)
@@ -79,30 +73,6 @@ def _scripts_in(folder: str) -> Iterator[str]:
     except OSError:
         return
     yield from (inside(folder, each) for each in names)
-
-
-def top_above(package: str) -> str | None:
-    above: list[str] = []
-    for folder in and_above(package, _HIGHEST):
-        if os.path.basename(folder) in APART:
-            return None
-        if any(os.path.exists(os.path.join(folder, each)) for each in _MARKS):
-            return folder
-        above.append(folder)
-    tops = (
-        each
-        for each in above[1:]
-        if any(os.path.exists(os.path.join(each, name)) for name in _LIKELY)
-    )
-    return next(tops, None)
-
-
-def folder_of_project(file: ProjectFile) -> str | None:
-    """The folder of the package; without one that of the project around, or of the scripts."""
-    package, below, _ = file.name.partition(".")
-    if below or file.root is None:
-        return inside(file.root, package) if file.root is not None else None
-    return top_above(file.root) or file.root
 
 
 def _below(folder: str) -> Iterator[str]:

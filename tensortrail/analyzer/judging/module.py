@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from tensortrail.analyzer.facts import hints, known, questions
 from tensortrail.analyzer.facts.class_lookup import Classes
+from tensortrail.analyzer.facts.classes import kind_of_class
 from tensortrail.analyzer.facts.offload_switches import OffloadSettings
 from tensortrail.analyzer.facts.project import Project
 from tensortrail.analyzer.facts.project_file import Question
@@ -33,7 +34,6 @@ from tensortrail.analyzer.values.attributes import Attributes, joined
 from tensortrail.analyzer.values.bound_once import names_bound_once
 from tensortrail.analyzer.values.calls import argument_named
 from tensortrail.analyzer.values.evaluating import Binding
-from tensortrail.analyzer.values.expressions import kind_of_class
 from tensortrail.analyzer.values.flow import Flow
 from tensortrail.findings import Edit, Fix, Safety
 from tensortrail.rules.view import FunctionNode

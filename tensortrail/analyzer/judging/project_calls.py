@@ -12,6 +12,7 @@ from typing import TypeAlias, cast
 
 from tensortrail.analyzer.facts import texts_asked
 from tensortrail.analyzer.facts.asked_for import is_asked_for
+from tensortrail.analyzer.facts.chosen_gpus import numbered_gpu
 from tensortrail.analyzer.facts.customs import (
     GPU,
     MAKE_DEFAULT,
@@ -21,12 +22,15 @@ from tensortrail.analyzer.facts.customs import (
     makes_default,
     makes_property,
 )
-from tensortrail.analyzer.facts.importing import numbered_gpu
 from tensortrail.analyzer.facts.namesakes import namesakes_in
 from tensortrail.analyzer.facts.passed_on import passed_in
 from tensortrail.analyzer.facts.project_file import ProjectFile
-from tensortrail.analyzer.facts.texts_below import inside, top_of_project
-from tensortrail.analyzer.facts.uses import folder_of_project, top_above
+from tensortrail.analyzer.facts.project_top import (
+    folder_of_project,
+    inside,
+    known_top,
+    top_of_project,
+)
 from tensortrail.analyzer.judging.reached import is_reached
 from tensortrail.analyzer.syntax.guarded_statements import as_key
 from tensortrail.analyzer.syntax.names import tidy
@@ -343,7 +347,7 @@ def _folder(root: str, package: str) -> str:
 
 def _project_of_script(file: ProjectFile) -> str | None:
     """The top of the project that a file is in which is in no package."""
-    return top_above(_folder_of(file)) if os.path.isfile(file.path) else None
+    return known_top(_folder_of(file)) if os.path.isfile(file.path) else None
 
 
 def _folder_of(file: ProjectFile) -> str:

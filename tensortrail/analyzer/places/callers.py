@@ -8,7 +8,7 @@ from itertools import islice
 from typing import cast
 
 from tensortrail.analyzer.facts.project_file import Place, ProjectFile
-from tensortrail.analyzer.facts.uses import folder_of_project
+from tensortrail.analyzer.facts.project_top import folder_of_project
 from tensortrail.analyzer.places.arguments import argument_of
 from tensortrail.rules.places import UNKNOWN_HELD
 from tensortrail.rules.view import Caller, FunctionNode, Module

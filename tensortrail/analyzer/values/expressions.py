@@ -9,6 +9,7 @@ from typing import Any
 
 from tensortrail.analyzer.facts import known
 from tensortrail.analyzer.values import calls, containers, narrowing, uses
+from tensortrail.analyzer.values.attribute_reads import attribute_of
 from tensortrail.analyzer.values.elements import element_of
 from tensortrail.analyzer.values.evaluating import Binding, World
 from tensortrail.analyzer.values.leaves import of_constant, unknown_named
@@ -17,7 +18,6 @@ from tensortrail.analyzer.values.state import State, join_values
 from tensortrail.rules.words import (
     NOWHERE,
     UNKNOWN_VALUE,
-    ClassFacts,
     Kind,
     Owner,
     Placement,
@@ -95,42 +95,11 @@ class Evaluator:
         bound = state.values.get(path) if path else None
         if bound is not None:
             return bound
-        found = self._attribute_of(node, base)
+        found = attribute_of(self.world, node, base)
         owner = Owner.CALLER if base.owner in (Owner.CALLER, Owner.UNKNOWN) else base.owner
         if base.path == "self" and found.owner == Owner.HERE:
             owner = Owner.HERE
         return found.called(path, owner)
-
-    def _attribute_of(self, node: ast.Attribute, base: Value) -> Value:
-        name = node.attr
-        if base.is_tensor:
-            if name == "device":
-                sure = base.sure or _is_weight(node.value)
-                return Value(kinds=frozenset({Kind.DEVICE}), sure=sure)
-            if name in known.TENSOR_ATTRIBUTES:
-                kind = Kind.TENSOR if base.kind is not Kind.WRAPPER_TENSOR else base.kind
-                return Value(frozenset({kind}), base.placement, base.sure, shares=(base.path,))
-            if name == "_local_tensor":
-                return Value(frozenset({Kind.TENSOR}), base.placement, shares=(base.path,))
-            if base.may_be(Kind.WRAPPER_TENSOR) and base.cls:
-                return self.world.attribute_of_class(base.cls, name)
-            return Value(kinds=OTHER)
-        if base.kind is Kind.DEVICE:
-            return Value(kinds=frozenset({Kind.DEVICE_STRING if name == "type" else Kind.OTHER}))
-        if base.cls:
-            found = self.world.attribute_of_class(base.cls, name)
-            if found.kinds or found.cls:
-                return found
-        if name in known.WEIGHT_ATTRIBUTES:
-            return Value(kinds=frozenset({Kind.PARAMETER}), sure=False, placement=base.placement)
-        if name == "device" and base.kind is Kind.MODULE:
-            return Value(kinds=frozenset({Kind.DEVICE}), sure=False)
-        if name in ("data", "grad") and (base.is_tensor or not base.kinds):
-            return Value(kinds=frozenset({Kind.TENSOR}), sure=False)
-        if base.kind is Kind.MODULE and name in ("model", "lm_head", "embed_tokens", "encoder"):
-            return Value(kinds=frozenset({Kind.MODULE}), sure=False, placement=base.placement)
-        placed = base.kind is Kind.MODULE and base.placement is not NOWHERE
-        return Value(placement=base.placement) if placed else UNKNOWN_VALUE
 
     # --- combinations --------------------------------------------------------------------
     def _call(self, node: ast.Call, state: State) -> Value:
@@ -286,20 +255,7 @@ class Evaluator:
     def assign(self, target: ast.expr, value: Value, source: ast.expr | None, state: State) -> None:
         """`target = source`, where `source` was found to be `value`."""
         if isinstance(target, (ast.Tuple, ast.List)):
-            known_parts = calls.parts_of(self, source)
-            if len(known_parts) == len(target.elts):
-                for each, held in zip(target.elts, known_parts, strict=True):
-                    self.assign(each, held, source, state)
-                return
-            parts = source.elts if isinstance(source, (ast.Tuple, ast.List)) else ()
-            parts = parts if len(parts) == len(target.elts) else ()
-            given = containers.parts_of(value, len(target.elts))
-            for number, each in enumerate(target.elts):
-                part = parts[number] if parts else None
-                held = containers.as_value(given[number]) if given else UNKNOWN_VALUE
-                self.assign(
-                    each, self.seen.get(part, held) if part else held, part or source, state
-                )
+            self._assign_parts(target, value, source, state)
             return
         if isinstance(target, ast.Starred):
             self.assign(target.value, UNKNOWN_VALUE, None, state)
@@ -321,6 +277,26 @@ class Evaluator:
         bound = self.by_use(value.called(alias, origins=origins))
         state.bind(path, bound)
         self.seen[target] = bound
+
+    def _assign_parts(
+        self,
+        target: ast.Tuple | ast.List,
+        value: Value,
+        source: ast.expr | None,
+        state: State,
+    ) -> None:
+        known_parts = calls.parts_of(self, source)
+        if len(known_parts) == len(target.elts):
+            for each, held in zip(target.elts, known_parts, strict=True):
+                self.assign(each, held, source, state)
+            return
+        parts = source.elts if isinstance(source, (ast.Tuple, ast.List)) else ()
+        parts = parts if len(parts) == len(target.elts) else ()
+        given = containers.parts_of(value, len(target.elts))
+        for number, each in enumerate(target.elts):
+            part = parts[number] if parts else None
+            held = containers.as_value(given[number]) if given else UNKNOWN_VALUE
+            self.assign(each, self.seen.get(part, held) if part else held, part or source, state)
 
     def bind_element(self, target: ast.expr, source: ast.expr, state: State) -> None:
         """Bind a loop variable to what iterating over `source` gives."""
@@ -352,25 +328,8 @@ class Evaluator:
             self.moves.append((path, placement))
 
 
-def kind_of_class(facts: ClassFacts | None) -> Kind | None:
-    if facts is None:
-        return None
-    if facts.is_wrapper:
-        return Kind.WRAPPER_TENSOR
-    if facts.is_module:
-        return Kind.MODULE
-    if "torch.Tensor" in facts.bases:
-        return Kind.TENSOR
-    return Kind.OTHER if facts.complete else None
-
-
 def _is_name(path: str) -> bool:
     return path.replace(".", "").replace("_", "").isalnum()
-
-
-def _is_weight(node: ast.expr) -> bool:
-    names = known.WEIGHT_ATTRIBUTES | known.TENSOR_ATTRIBUTES
-    return isinstance(node, ast.Attribute) and node.attr in names
 
 
 _HANDLERS: dict[type[ast.expr], Callable[[Evaluator, Any, State], Value]] = {

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tensortrail.analyzer.facts import hints, known
+from tensortrail.analyzer.facts.classes import kind_of_class
 from tensortrail.analyzer.syntax.blocks import suppresses
 from tensortrail.analyzer.syntax.cases import condition_of, is_open
 from tensortrail.analyzer.values.evaluating import Binding, World
-from tensortrail.analyzer.values.expressions import Evaluator, kind_of_class
+from tensortrail.analyzer.values.expressions import Evaluator
 from tensortrail.analyzer.values.narrowing import narrow
 from tensortrail.analyzer.values.state import State, join, join_values
 from tensortrail.rules.shared.moves import MODULE_MOVES

@@ -4,7 +4,8 @@ import dataclasses
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity, Site
-from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules import Event, Rule, Timeline
+from tensortrail.rules.shared.hook_events import hooks_telling
 
 
 class BranchOnData(Rule):
@@ -51,9 +52,8 @@ class BranchOnData(Rule):
     severity = Severity.ERROR
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
-        for event in timeline.events(Did.HOOK):
-            if "branch" in event.facts:
-                yield self._found(timeline, event)
+        for event in hooks_telling(timeline, "branch"):
+            yield self._found(timeline, event)
 
     def _found(self, timeline: Timeline, event: Event) -> Finding:
         at = _at(event)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tensortrail.findings import Fix, Safety
 from tensortrail.rules.devices._batches import is_to_a_device, without_counter
 from tensortrail.rules.shared.moves import TO_DEVICE
-from tensortrail.rules.shared.objects import called, receiver
+from tensortrail.rules.shared.objects import called, is_name, receiver
 from tensortrail.rules.view import Module
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -82,7 +82,7 @@ def _scope(module: Module, comprehension: ast.DictComp, batch: str) -> ast.AST |
 def _has_member_bound(module: Module, scope: ast.AST, batch: str) -> bool:
     """`batch["labels"] = ...`."""
     return any(
-        isinstance(each.ctx, ast.Store) and _is_name(each.value, batch)
+        isinstance(each.ctx, ast.Store) and is_name(each.value, batch)
         for each in module.nodes(ast.Subscript, scope)
     )
 
@@ -114,9 +114,9 @@ def _names_before(
 def _is_member(node: ast.expr, batch: str) -> bool:
     match node:
         case ast.Subscript(value=owner, slice=ast.Constant(value=str())):
-            return _is_name(owner, batch)
+            return is_name(owner, batch)
         case ast.Call(func=ast.Attribute(value=owner, attr="pop" | "get"), args=[_, *_]):
-            return _is_name(owner, batch)
+            return is_name(owner, batch)
     return False
 
 
@@ -131,10 +131,6 @@ def _start(node: ast.expr | ast.stmt) -> tuple[int, int]:
 
 def _end(statement: ast.stmt) -> tuple[int, int]:
     return statement.end_lineno or 0, statement.end_col_offset or 0
-
-
-def _is_name(node: ast.expr, name: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == name
 
 
 def told(module: Module, member: Member, use: ast.expr) -> tuple[str, Fix | None]:

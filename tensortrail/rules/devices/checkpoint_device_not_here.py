@@ -5,8 +5,9 @@ import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Severity, Site
-from tensortrail.rules import Did, Event, Rule, Timeline
-from tensortrail.rules.shared.failures import was_handled
+from tensortrail.rules import Event, Rule, Timeline
+from tensortrail.rules.shared.failures import note_if_handled
+from tensortrail.rules.shared.hook_events import hooks_telling
 from tensortrail.rules.shared.lines import where
 from tensortrail.rules.shared.mends import edited
 from tensortrail.rules.shared.saved_files import saves_before
@@ -57,9 +58,8 @@ class CheckpointDeviceNotHere(Rule):
     severity = Severity.ERROR
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
-        for event in timeline.events(Did.HOOK):
-            if "no device" in event.facts:
-                yield self._found(timeline, event)
+        for event in hooks_telling(timeline, "no device"):
+            yield self._found(timeline, event)
 
     def _found(self, timeline: Timeline, event: Event) -> Finding:
         facts, name = event.facts, os.path.basename(str(event.facts.get("path"))) or "the file"
@@ -74,7 +74,7 @@ class CheckpointDeviceNotHere(Rule):
             timeline,
             event,
             f"`{event.op}` puts tensors on {device}, and {there}: {why}",
-            severity=Severity.NOTE if was_handled(timeline, event) else None,
+            severity=note_if_handled(timeline, event),
             fixes=[_to_the_cpu(timeline, event.site)],
         )
 

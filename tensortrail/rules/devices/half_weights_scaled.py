@@ -6,6 +6,7 @@ from typing import Any
 
 from tensortrail.findings import Finding, Fix, Safety, Severity, Site
 from tensortrail.rules import Did, Event, Rule, Storage, Timeline
+from tensortrail.rules.shared.hook_events import hooks_telling
 from tensortrail.rules.shared.lines import doer, place
 from tensortrail.rules.shared.operands import named
 
@@ -55,9 +56,8 @@ class HalfWeightsScaled(Rule):
     severity = Severity.ERROR
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
-        for event in timeline.events(Did.HOOK):
-            if "half" in event.facts:
-                yield self._found(timeline, event)
+        for event in hooks_telling(timeline, "half"):
+            yield self._found(timeline, event)
 
     def _found(self, timeline: Timeline, event: Event) -> Finding:
         numbers: Any = event.facts["half"]

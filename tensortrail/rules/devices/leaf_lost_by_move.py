@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
-from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
+from tensortrail.rules import Bad, Event, Good, Module, Rule, Storage, Timeline
 from tensortrail.rules.devices._leaves import (
     device_given,
     gradient_kept,
@@ -14,6 +14,7 @@ from tensortrail.rules.devices._leaves import (
     lost_leaf,
 )
 from tensortrail.rules.shared.history import put_there
+from tensortrail.rules.shared.hook_events import hooks_telling
 from tensortrail.rules.shared.lines import doer
 from tensortrail.rules.shared.objects import is_true, keyword, receiver
 from tensortrail.rules.shared.sentences import one_line
@@ -151,15 +152,13 @@ def single(loss_of):
     )
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
-        for event in timeline.events(Did.HOOK):
-            if "no leaf" in event.facts:
-                yield self._refused(timeline, event, str(event.facts["no leaf"]))
+        for event in hooks_telling(timeline, "no leaf"):
+            yield self._refused(timeline, event, str(event.facts["no leaf"]))
 
     def _refused(self, timeline: Timeline, event: Event, name: str) -> Finding:
         if "grad of" in event.facts:
             return self._grad_is_none(timeline, event, name)
-        moved = put_there(timeline, event.storage, event) if event.storage else None
-        by = f": {doer(moved)} made a new tensor" if moved is not None else ""
+        by = _moved_by(timeline, event.storage, event, "made a new tensor")
         return self.finding_in_run(
             timeline,
             event,
@@ -170,15 +169,14 @@ def single(loss_of):
 
     def _grad_is_none(self, timeline: Timeline, event: Event, name: str) -> Finding:
         storage = timeline.storage(event.process, event.facts["grad of"])
-        moved = put_there(timeline, storage, event) if storage is not None else None
-        by = f": {doer(moved)} made another of it" if moved is not None else ""
+        by = _moved_by(timeline, storage, event, "made another of it")
         return self.finding_in_run(
             timeline,
             event,
             f"`{name}.grad` is None, as `{name}` was computed and is no leaf{by}: gradients go to "
             "what it was made of",
             about=storage,
-            fixes=[gradient_kept(timeline, event, name, moved is not None)],
+            fixes=[gradient_kept(timeline, event, name, bool(by))],
         )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -202,6 +200,12 @@ def single(loss_of):
             trail=[(move, "the move returns a new tensor"), (asked, "here it must be a leaf")],
             fixes=[_made_there(module, move)],
         )
+
+
+def _moved_by(timeline: Timeline, storage: Storage | None, event: Event, how: str) -> str:
+    """Who took the leaf's place, as the end of a sentence; nothing where no move did."""
+    move = put_there(timeline, storage, event) if storage is not None else None
+    return f": {doer(move)} {how}" if move is not None else ""
 
 
 def _made_there(module: Module, move: ast.Call) -> Fix | None:

@@ -4,8 +4,9 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.findings import Edit, Finding, Fix, Safety, Severity, Site
-from tensortrail.rules import Did, Event, Rule, Timeline
-from tensortrail.rules.shared.failures import was_handled
+from tensortrail.rules import Event, Rule, Timeline
+from tensortrail.rules.shared.failures import note_if_handled
+from tensortrail.rules.shared.hook_events import hooks_telling
 from tensortrail.rules.shared.mends import edited, source_of
 from tensortrail.rules.shared.sentences import first_of
 
@@ -55,9 +56,8 @@ class ParallelModelElsewhere(Rule):
     severity = Severity.ERROR
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
-        for event in timeline.events(Did.HOOK):
-            if "parallel on" in event.facts:
-                yield self._found(timeline, event)
+        for event in hooks_telling(timeline, "parallel on"):
+            yield self._found(timeline, event)
 
     def _found(self, timeline: Timeline, event: Event) -> Finding:
         facts = event.facts
@@ -73,7 +73,7 @@ class ParallelModelElsewhere(Rule):
             f"`{WRAPPER}` copies the model from {first}, and {whole} "
             f"{'is' if facts.get('all') or count == 1 else 'are'} on {' and '.join(devices)}",
             about=timeline.storage(event.process, numbers[0]) if numbers else None,
-            severity=Severity.NOTE if was_handled(timeline, event) else None,
+            severity=note_if_handled(timeline, event),
             fixes=[_fix(timeline, event, first, devices)],
         )
 

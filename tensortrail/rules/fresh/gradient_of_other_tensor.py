@@ -1,16 +1,17 @@
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from typing import Any
 
 from tensortrail.findings import Finding, Fix, Safety, Severity, Site
-from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules import Event, Rule, Timeline
 from tensortrail.rules.fresh._cut_graphs import cut_words, cuts_of, frames_of, short
-from tensortrail.rules.shared.failures import was_handled
+from tensortrail.rules.shared.failures import note_if_handled
 from tensortrail.rules.shared.flows import function_at
+from tensortrail.rules.shared.hook_events import hooks_telling
 from tensortrail.rules.shared.lines import place
 from tensortrail.rules.shared.mends import edited, line_behind, statement_at
+from tensortrail.rules.shared.objects import is_text
 from tensortrail.rules.shared.operands import named
 
 
@@ -60,9 +61,8 @@ class GradientOfOtherTensor(Rule):
     severity = Severity.ERROR
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
-        for event in timeline.events(Did.HOOK):
-            if "no gradient of" in event.facts:
-                yield self._found(timeline, event)
+        for event in hooks_telling(timeline, "no gradient of"):
+            yield self._found(timeline, event)
 
     def _found(self, timeline: Timeline, event: Event) -> Finding:
         unused = event.facts.get("why") == "unused"
@@ -71,7 +71,7 @@ class GradientOfOtherTensor(Rule):
             timeline,
             event,
             f"`torch.autograd.grad` is asked for the gradient of {told}",
-            severity=Severity.NOTE if was_handled(timeline, event) else None,
+            severity=note_if_handled(timeline, event),
             fixes=[fix],
         )
 
@@ -115,7 +115,7 @@ def _asked_for(timeline: Timeline, event: Event, variable: str) -> Fix:
         edit = line_behind(timeline, made.file, statement, line) if statement else None
         return edited(timeline, text, edit)
     body = getattr(function_at(tree, event.site.line), "body", [])
-    first = next((each for each in body if not _is_docstring(each)), None)
+    first = next((each for each in body if not is_text(each)), None)
     if first is None:
         return Fix(text, Safety.DISPLAY, ())
     # What a caller gave may be a part of another graph, or be used elsewhere.
@@ -123,10 +123,6 @@ def _asked_for(timeline: Timeline, event: Event, variable: str) -> Fix:
     text = f"say so where the function begins: `{line}`"
     edit = timeline.insert(made.file, first.lineno, f"{' ' * first.col_offset}{line}\n")
     return edited(timeline, text, edit)
-
-
-def _is_docstring(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 def _unused(timeline: Timeline, event: Event) -> tuple[str, Fix]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tensortrail.findings import Finding, Fix, Safety, Severity, Site
-from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules import Event, Rule, Timeline
 from tensortrail.rules.fresh._cut_graphs import (
     Cut,
     cut_words,
@@ -17,8 +17,9 @@ from tensortrail.rules.fresh._cut_graphs import (
 )
 from tensortrail.rules.fresh._graph_kept import kept
 from tensortrail.rules.fresh._unfrozen import unfrozen
-from tensortrail.rules.shared.failures import was_handled
+from tensortrail.rules.shared.failures import note_if_handled
 from tensortrail.rules.shared.flows import MODULE
+from tensortrail.rules.shared.hook_events import hooks_telling
 
 NOTHING = "the backward pass has nothing to differentiate"
 
@@ -71,9 +72,8 @@ class LossWithoutGraph(Rule):
     severity = Severity.ERROR
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
-        for event in timeline.events(Did.HOOK):
-            if "no graph" in event.facts:
-                yield self._found(timeline, event)
+        for event in hooks_telling(timeline, "no graph"):
+            yield self._found(timeline, event)
 
     def _found(self, timeline: Timeline, event: Event) -> Finding:
         cuts = cuts_behind(timeline, event)
@@ -85,7 +85,7 @@ class LossWithoutGraph(Rule):
             timeline,
             dataclasses.replace(event, site=at) if at is not None else event,
             told,
-            severity=Severity.NOTE if was_handled(timeline, event) else None,
+            severity=note_if_handled(timeline, event),
             fixes=[fix],
         )
 

@@ -4,10 +4,11 @@ import dataclasses
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity, Site
-from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules import Event, Rule, Timeline
 from tensortrail.rules.fresh._cut_graphs import Cut, cut_words, cuts_of, frame_of, frames_of, where
 from tensortrail.rules.fresh._graph_kept import kept
 from tensortrail.rules.fresh._steps_mended import cleared_later, taken_anew
+from tensortrail.rules.shared.hook_events import hooks_telling
 
 
 class OptimizerWithoutGradients(Rule):
@@ -52,9 +53,8 @@ class OptimizerWithoutGradients(Rule):
     severity = Severity.ERROR
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
-        for event in timeline.events(Did.HOOK):
-            if "starved" in event.facts:
-                yield self._found(timeline, event)
+        for event in hooks_telling(timeline, "starved"):
+            yield self._found(timeline, event)
 
     def _found(self, timeline: Timeline, event: Event) -> Finding:
         facts = event.facts

@@ -4,10 +4,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tensortrail.findings import Finding, Fix, Safety, Severity, Site
-from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules import Event, Rule, Timeline
 from tensortrail.rules.fresh._cut_graphs import frames_of
-from tensortrail.rules.shared.failures import was_handled
+from tensortrail.rules.shared.failures import note_if_handled
 from tensortrail.rules.shared.hidden_layers import container_registered
+from tensortrail.rules.shared.hook_events import hooks_telling
 from tensortrail.rules.shared.lines import place
 
 
@@ -52,9 +53,8 @@ class OptimizerWithoutParameters(Rule):
     severity = Severity.ERROR
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
-        for event in timeline.events(Did.HOOK):
-            if "no parameters" in event.facts:
-                yield self._found(timeline, event)
+        for event in hooks_telling(timeline, "no parameters"):
+            yield self._found(timeline, event)
 
     def _found(self, timeline: Timeline, event: Event) -> Finding:
         why, fix = _why(timeline, event)
@@ -62,7 +62,7 @@ class OptimizerWithoutParameters(Rule):
             timeline,
             event,
             f"`{event.facts['no parameters']}` gets no parameters{why}",
-            severity=Severity.NOTE if was_handled(timeline, event) else None,
+            severity=note_if_handled(timeline, event),
             fixes=[fix],
         )
 

@@ -3,10 +3,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tensortrail.findings import Finding, Fix, Safety, Severity, Site
-from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules import Event, Rule, Timeline
 from tensortrail.rules.fresh._cut_graphs import cut_words, cuts_of, frames_of
 from tensortrail.rules.fresh._graph_kept import kept
-from tensortrail.rules.shared.failures import was_handled
+from tensortrail.rules.shared.failures import note_if_handled
+from tensortrail.rules.shared.hook_events import hooks_telling
 from tensortrail.rules.shared.lines import place
 from tensortrail.rules.shared.operands import named
 
@@ -54,9 +55,8 @@ class ScaledWithoutGradients(Rule):
     severity = Severity.ERROR
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
-        for event in timeline.events(Did.HOOK):
-            if "scaled without" in event.facts:
-                yield self._found(timeline, event)
+        for event in hooks_telling(timeline, "scaled without"):
+            yield self._found(timeline, event)
 
     def _found(self, timeline: Timeline, event: Event) -> Finding:
         numbers = event.facts["scaled without"]
@@ -68,7 +68,7 @@ class ScaledWithoutGradients(Rule):
             timeline,
             event,
             f"`{event.facts.get('optimizer')}` is to step {whose}, which have no gradients{why}",
-            severity=Severity.NOTE if was_handled(timeline, event) else None,
+            severity=note_if_handled(timeline, event),
             fixes=[fix],
         )
 

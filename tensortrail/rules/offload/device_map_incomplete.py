@@ -4,7 +4,8 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.findings import Edit, Finding, Fix, Safety, Severity, Site
-from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules import Event, Rule, Timeline
+from tensortrail.rules.shared.hook_events import hooks_telling
 from tensortrail.rules.shared.mends import edited, source_of
 from tensortrail.rules.shared.sentences import first_of
 
@@ -49,9 +50,8 @@ class DeviceMapIncomplete(Rule):
     severity = Severity.ERROR
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
-        for event in timeline.events(Did.HOOK):
-            if "unmapped" in event.facts:
-                yield self._found(timeline, event)
+        for event in hooks_telling(timeline, "unmapped"):
+            yield self._found(timeline, event)
 
     def _found(self, timeline: Timeline, event: Event) -> Finding:
         parts = [str(each) for each in event.facts["unmapped"]]

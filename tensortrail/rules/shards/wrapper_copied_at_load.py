@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Edit, Finding, Fix, Safety, Severity
 from tensortrail.rules import Did, Event, Rule, Timeline
-from tensortrail.rules.shared.failures import was_handled
+from tensortrail.rules.shared.failures import note_if_handled
 from tensortrail.rules.shared.mends import edited
 from tensortrail.rules.shared.sentences import first_of
 
@@ -67,7 +67,7 @@ class WrapperCopiedAtLoad(Rule):
             event,
             f"{names} {are} of {kinds} in what is loaded, and plain in the model: a copy does not "
             "take a wrapper apart",
-            severity=Severity.NOTE if was_handled(timeline, event) else None,
+            severity=note_if_handled(timeline, event),
             fixes=[_gathered() if sharded else _assigned(timeline, event)],
         )
 

@@ -37,6 +37,11 @@ def was_handled(timeline: Timeline, error: Event) -> bool:
     return any(later.did not in AFTERMATH for later in timeline.after(error))
 
 
+def note_if_handled(timeline: Timeline, error: Event) -> Severity | None:
+    """Of a finding about an exception: a note if the program handled it, else as its rule says."""
+    return Severity.NOTE if was_handled(timeline, error) else None
+
+
 def weight(timeline: Timeline, errors: Iterable[Event]) -> tuple[Severity, Confidence]:
     """Of a finding about exceptions: little if the program handled all of them."""
     if all(was_handled(timeline, error) for error in errors):

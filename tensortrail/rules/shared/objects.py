@@ -33,8 +33,12 @@ def root_of(node: ast.expr) -> ast.expr:
             return node
 
 
+def is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
 def is_self(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name) and node.id == "self"
+    return is_name(node, "self")
 
 
 def is_self_or_cls(node: ast.expr) -> bool:

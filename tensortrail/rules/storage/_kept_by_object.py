@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.rules.shared.functions import matched
-from tensortrail.rules.shared.objects import called, receiver
+from tensortrail.rules.shared.objects import called, is_name, receiver
 from tensortrail.rules.view import FunctionNode, Module
 
 Loop = ast.For | ast.While | ast.AsyncFor
@@ -65,13 +65,13 @@ def kept_by_meter(module: Module, loop: Loop, loss: str) -> Iterator[tuple[ast.e
     """`meter.update(loss, n)`, where the class of the meter adds up what it is given."""
     for call in module.nodes(ast.Call, loop):
         owner = receiver(call)
-        if owner is None or not any(_is_name(each, loss) for each in call.args):
+        if owner is None or not any(is_name(each, loss) for each in call.args):
             continue
         method = _method(module, owner, called(call))
         if method is None:
             continue
         for parameter, given in matched(method, call):
-            if _is_name(given, loss) and _adds(module, method, parameter):
+            if is_name(given, loss) and _adds(module, method, parameter):
                 yield given, module.text(owner)
 
 
@@ -103,10 +103,6 @@ def _adds(module: Module, method: FunctionNode, parameter: str) -> bool:
 
 def _is_product(value: ast.expr, name: str) -> bool:
     while isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Mult, ast.Div)):
-        is_right = isinstance(value.op, ast.Mult) and _is_name(value.right, name)
+        is_right = isinstance(value.op, ast.Mult) and is_name(value.right, name)
         value = value.right if is_right else value.left
-    return _is_name(value, name)
-
-
-def _is_name(node: ast.expr, name: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == name
+    return is_name(value, name)

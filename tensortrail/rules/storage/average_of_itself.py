@@ -6,8 +6,9 @@ import os
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity, Site
-from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules import Event, Rule, Timeline
 from tensortrail.rules.shared.flows import key
+from tensortrail.rules.shared.hook_events import hooks_telling
 from tensortrail.rules.shared.lines import where
 from tensortrail.rules.shared.mends import edited, source_of, statement_of
 
@@ -45,8 +46,8 @@ class AverageOfItself(Rule):
     severity = Severity.ERROR
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
-        for event in timeline.events(Did.HOOK):
-            if "average" in event.facts and _names_two(timeline, event):
+        for event in hooks_telling(timeline, "average"):
+            if _names_two(timeline, event):
                 yield self._found(timeline, event)
 
     def _found(self, timeline: Timeline, event: Event) -> Finding:

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from tensortrail.findings import Finding, Fix, Safety, Severity, Site
-from tensortrail.rules import Did, Event, Rule, Timeline
-from tensortrail.rules.shared.failures import was_handled
+from tensortrail.rules import Event, Rule, Timeline
+from tensortrail.rules.shared.failures import note_if_handled
+from tensortrail.rules.shared.hook_events import hooks_telling
 from tensortrail.rules.shared.mends import (
     edited,
     line_behind,
@@ -62,9 +63,8 @@ class ChangedBeforeBackward(Rule):
     severity = Severity.ERROR
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
-        for event in timeline.events(Did.HOOK):
-            if "changed" in event.facts:
-                yield self._found(timeline, event)
+        for event in hooks_telling(timeline, "changed"):
+            yield self._found(timeline, event)
 
     def _found(self, timeline: Timeline, event: Event) -> Finding:
         changes, steps = event.facts.get("by") or [], event.facts.get("steps") or []
@@ -87,7 +87,7 @@ class ChangedBeforeBackward(Rule):
             timeline,
             event,
             f"the backward pass of line {line} needs values that are gone: {why}",
-            severity=Severity.NOTE if was_handled(timeline, event) else None,
+            severity=note_if_handled(timeline, event),
             fixes=[fix],
         )
 

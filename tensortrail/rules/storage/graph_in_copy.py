@@ -4,8 +4,9 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.findings import Edit, Finding, Fix, Safety, Severity, Site
-from tensortrail.rules import Did, Event, Rule, Timeline
-from tensortrail.rules.shared.failures import was_handled
+from tensortrail.rules import Event, Rule, Timeline
+from tensortrail.rules.shared.failures import note_if_handled
+from tensortrail.rules.shared.hook_events import hooks_telling
 from tensortrail.rules.shared.lines import place
 from tensortrail.rules.shared.mends import edited, source_of, statement_at
 
@@ -63,9 +64,8 @@ class GraphInCopy(Rule):
     severity = Severity.ERROR
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
-        for event in timeline.events(Did.HOOK):
-            if "copied graph" in event.facts:
-                yield self._found(timeline, event)
+        for event in hooks_telling(timeline, "copied graph"):
+            yield self._found(timeline, event)
 
     def _found(self, timeline: Timeline, event: Event) -> Finding:
         facts = event.facts
@@ -81,7 +81,7 @@ class GraphInCopy(Rule):
             f"`copy.deepcopy` of `{facts.get('of')}`: `{path}`{computed} belongs to a graph, and "
             "only leaves are copied",
             about=timeline.storage(event.process, number) if number else None,
-            severity=Severity.NOTE if was_handled(timeline, event) else None,
+            severity=note_if_handled(timeline, event),
             fixes=[_fix(timeline, event, path, made, norm)],
         )
 

@@ -4,8 +4,9 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity, Site
-from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules import Event, Rule, Timeline
 from tensortrail.rules.shared.flows import function_at
+from tensortrail.rules.shared.hook_events import hooks_telling
 from tensortrail.rules.shared.lines import place
 from tensortrail.rules.shared.mends import edited
 
@@ -53,9 +54,8 @@ class GraphInWorker(Rule):
     severity = Severity.ERROR
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
-        for event in timeline.events(Did.HOOK):
-            if "graph from worker" in event.facts:
-                yield self._found(timeline, event)
+        for event in hooks_telling(timeline, "graph from worker"):
+            yield self._found(timeline, event)
 
     def _found(self, timeline: Timeline, event: Event) -> Finding:
         gives = _gives(event)

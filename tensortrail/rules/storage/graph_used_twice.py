@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tensortrail.findings import Edit, Finding, Fix, Safety, Severity, Site
-from tensortrail.rules import Did, Event, Rule, Timeline
-from tensortrail.rules.shared.failures import was_handled
+from tensortrail.rules import Event, Rule, Timeline
+from tensortrail.rules.shared.failures import note_if_handled
 from tensortrail.rules.shared.flows import function_at, key
+from tensortrail.rules.shared.hook_events import hooks_telling
 from tensortrail.rules.shared.mends import edited
 
 
@@ -68,9 +69,8 @@ class GraphUsedTwice(Rule):
     severity = Severity.ERROR
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
-        for event in timeline.events(Did.HOOK):
-            if "twice" in event.facts:
-                yield self._found(timeline, event)
+        for event in hooks_telling(timeline, "twice"):
+            yield self._found(timeline, event)
 
     def _found(self, timeline: Timeline, event: Event) -> Finding:
         carried, shared = _carried(timeline, event), _shared(event)
@@ -94,7 +94,7 @@ class GraphUsedTwice(Rule):
             timeline,
             event,
             f"the graph of line {line} was used already: {why}",
-            severity=Severity.NOTE if was_handled(timeline, event) else None,
+            severity=note_if_handled(timeline, event),
             fixes=[fix],
         )
 

@@ -4,7 +4,8 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.findings import Edit, Finding, Fix, Safety, Severity
-from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules import Event, Rule, Timeline
+from tensortrail.rules.shared.hook_events import hooks_telling
 from tensortrail.rules.shared.mends import edited
 from tensortrail.rules.shared.sentences import first_of
 
@@ -53,9 +54,8 @@ class HookedOutputChanged(Rule):
     severity = Severity.ERROR
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
-        for event in timeline.events(Did.HOOK):
-            if "hooked" in event.facts:
-                yield self._found(timeline, event)
+        for event in hooks_telling(timeline, "hooked"):
+            yield self._found(timeline, event)
 
     def _found(self, timeline: Timeline, event: Event) -> Finding:
         facts = event.facts

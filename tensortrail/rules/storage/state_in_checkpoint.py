@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
-from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules import Event, Rule, Timeline
+from tensortrail.rules.shared.hook_events import hooks_telling
 
 
 class StateInCheckpoint(Rule):
@@ -56,9 +57,8 @@ class StateInCheckpoint(Rule):
     severity = Severity.ERROR
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
-        for event in timeline.events(Did.HOOK):
-            if "recomputed" in event.facts:
-                yield self._found(timeline, event)
+        for event in hooks_telling(timeline, "recomputed"):
+            yield self._found(timeline, event)
 
     def _found(self, timeline: Timeline, event: Event) -> Finding:
         states = list(_states(event.facts.get("states", ())))

@@ -120,7 +120,7 @@ class Run(AbstractContextManager["Run"]):
         """Events inside belong to a phase of that name."""
         if self._session is None:
             raise RuntimeError("the recording is not running: use phase() inside the with block")
-        return self._session.recorder.phase(name)
+        return self._session.recorder.phases.within(name)
 
     def snapshot(self, name: str, model: Module | None = None) -> Snapshot:
         """What the weights of the model hold now, or of all models that are alive. Their values are

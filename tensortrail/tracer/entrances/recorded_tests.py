@@ -77,7 +77,7 @@ class RecordedTests:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
         if self._session is None:
             return (yield)
-        with self._session.recorder.phase(item.nodeid):
+        with self._session.recorder.phases.within(item.nodeid):
             return (yield)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -15,6 +15,7 @@ from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.focus import Focus
 from tensortrail.tracer.events.of_thread import OfThread
 from tensortrail.tracer.events.op_names import op_name
+from tensortrail.tracer.events.phases import Phases
 from tensortrail.tracer.identity.model_names import ModelNames
 from tensortrail.tracer.identity.module_tensors import owned
 from tensortrail.tracer.identity.sites import MOST_SITES, Key, Known, Place, frames, place
@@ -74,6 +75,7 @@ class Recorder:
         """Whether every operation must be looked at: there is more than one device, or fresh
         memory that nobody wrote into."""
         self.of_thread = OfThread()
+        self.phases = Phases(self, self.of_thread)
         self.stage: Any = None
         """The rehearsal that is on."""
         self.may_stop: MayStop | None = None
@@ -82,8 +84,6 @@ class Recorder:
         """What judges checkpoints that were just written, if somebody asked for it."""
         self.last_writers: LastWriters | None = None
         """Who wrote each storage last, if an audit was asked for."""
-        self.phase_changed: Callable[[str, bool], None] = lambda name, began: None
-        """Called when an outermost phase of a thread begins, and after it ended."""
         self.joined: Callable[[int], None] = lambda rank: None
         """Called when a process that the program started by itself learns its rank."""
         self.in_child: Callable[[Run, str], Run] = lambda run, name: run
@@ -293,40 +293,6 @@ class Recorder:
             phase = local.phases[-1] if local.phases else local.base
             local.context = self.writer.context(local.name, phase)
         return local.context
-
-    @contextmanager
-    def phase(self, name: str, facts: Mapping[str, Any] | None = None) -> Iterator[None]:
-        self.begin(name, facts)
-        try:
-            yield
-        finally:
-            self.end()
-
-    def begin(self, name: str, facts: Mapping[str, Any] | None = None) -> None:
-        local = self.of_thread
-        if not local.phases:
-            self.phase_changed(name, True)
-        local.phases.append(name)
-        local.context = -1
-        with suppress(Exception):
-            self.note(Did.PHASE, facts={"began": name, **(facts or {})})
-
-    def end(self) -> None:
-        local = self.of_thread
-        if local.phases:
-            name = local.phases[-1]
-            with suppress(Exception):
-                self.note(Did.PHASE, facts={"ended": local.phases.pop()})
-            local.context = -1
-            if not local.phases:
-                self.phase_changed(name, False)
-                self.writer.flush()
-
-    def trains(self) -> None:
-        """A backward pass began: this thread trains from now on."""
-        if self.of_thread.base != "train":
-            self.of_thread.base = "train"
-            self.of_thread.context = -1
 
     @contextmanager
     def acts(self, hook: str) -> Iterator[None]:

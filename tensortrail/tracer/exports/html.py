@@ -12,7 +12,7 @@ from tensortrail.tracer.exports.output import Text, opened
 from tensortrail.tracer.exports.page_data import page_data
 from tensortrail.tracer.exports.page_ranks import ranks_data
 from tensortrail.tracer.exports.rows import to_json
-from tensortrail.tracer.reading.run_of_ranks import RunOfRanks
+from tensortrail.tracer.reading.ranks.run_of_ranks import RunOfRanks
 from tensortrail.tracer.reading.timeline import RunTimeline
 
 SCRIPTS = ("words", "elements", "model", "chart", "folds", "lanes", "sections", "trail", "main")

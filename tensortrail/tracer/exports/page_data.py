@@ -16,10 +16,10 @@ from tensortrail.tracer.exports.page_findings import finding_at, preview, told_o
 from tensortrail.tracer.exports.page_storages import FIRST, Chosen, choose
 from tensortrail.tracer.exports.rows import plain
 from tensortrail.tracer.reading import sentences
-from tensortrail.tracer.reading.ends import ends, unended
 from tensortrail.tracer.reading.phases import Phase
-from tensortrail.tracer.reading.rank_comparison import differences, shared_devices
-from tensortrail.tracer.reading.rank_names import named
+from tensortrail.tracer.reading.ranks.comparison import differences, shared_devices
+from tensortrail.tracer.reading.ranks.ends import ends, unended
+from tensortrail.tracer.reading.ranks.names import named
 from tensortrail.tracer.reading.storage_names import names
 from tensortrail.tracer.reading.summary import Summary
 from tensortrail.tracer.reading.timeline import RunTimeline

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tensortrail.tracer.exports.ranks_text import sections
-from tensortrail.tracer.reading.rank_names import named
-from tensortrail.tracer.reading.run_of_ranks import RunOfRanks
+from tensortrail.tracer.reading.ranks.names import named
+from tensortrail.tracer.reading.ranks.run_of_ranks import RunOfRanks
 
 MOST_LINES = 300
 

@@ -21,10 +21,10 @@ from tensortrail.findings import Finding
 from tensortrail.rules import Rule
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.exports.parquet import events_of
-from tensortrail.tracer.reading.ends import End, ends
 from tensortrail.tracer.reading.findings_of_run import findings_of_rank
-from tensortrail.tracer.reading.many_ranks import rules_of, side_by_side
-from tensortrail.tracer.reading.rank_reading import rank_timeline
+from tensortrail.tracer.reading.ranks.ends import End, ends
+from tensortrail.tracer.reading.ranks.many_ranks import rules_of, side_by_side
+from tensortrail.tracer.reading.ranks.one_rank import rank_timeline
 from tensortrail.tracer.reading.timeline import RunTimeline
 from tensortrail.tracer.trail.rank_files import RankFiles, RunFiles
 from tensortrail.tracer.trail.reader import without_collector

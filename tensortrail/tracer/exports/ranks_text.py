@@ -8,17 +8,17 @@ from typing import Any
 
 from tensortrail.inert import inert
 from tensortrail.tracer.exports.text import count_of
-from tensortrail.tracer.reading.deeds import Difference
-from tensortrail.tracer.reading.rank_names import named
-from tensortrail.tracer.reading.run_of_ranks import RunOfRanks
-from tensortrail.tracer.reading.sentences import place
-from tensortrail.tracer.reading.statements import (
+from tensortrail.tracer.reading.ranks.deeds import Difference
+from tensortrail.tracer.reading.ranks.names import named
+from tensortrail.tracer.reading.ranks.run_of_ranks import RunOfRanks
+from tensortrail.tracer.reading.ranks.statements import (
     DEVICES,
     ERRORS,
     MEETINGS,
     MOVES,
     PHASES,
 )
+from tensortrail.tracer.reading.sentences import place
 
 ROWS = 12
 TITLES = {

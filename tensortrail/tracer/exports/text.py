@@ -14,8 +14,8 @@ from tensortrail.rules.timeline import Did, Event
 from tensortrail.tracer.explaining import memory_table
 from tensortrail.tracer.exports.model_placements import placed
 from tensortrail.tracer.reading import sentences
-from tensortrail.tracer.reading.rank_comparison import differences, shared_devices
-from tensortrail.tracer.reading.rank_names import named
+from tensortrail.tracer.reading.ranks.comparison import differences, shared_devices
+from tensortrail.tracer.reading.ranks.names import named
 from tensortrail.tracer.reading.sentences import place
 from tensortrail.tracer.reading.summary import Summary
 from tensortrail.tracer.reading.timeline import RunTimeline

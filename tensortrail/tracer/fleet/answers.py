@@ -10,7 +10,7 @@ from typing import Any
 from tensortrail.inert import inert
 from tensortrail.tracer.fleet.questions import NONE, QUESTIONS
 from tensortrail.tracer.fleet.tables import Tables
-from tensortrail.tracer.reading.rank_names import named
+from tensortrail.tracer.reading.ranks.names import named
 from tensortrail.tracer.reading.sentences import short, size
 
 Rows = list[dict[str, Any]]

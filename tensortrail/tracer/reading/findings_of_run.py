@@ -11,7 +11,7 @@ from tensortrail.findings import Confidence, Finding, Site
 from tensortrail.rules import Rule, all_rules
 from tensortrail.rules.explained import without_explained
 from tensortrail.tracer.reading import source_lines
-from tensortrail.tracer.reading.rank_findings import RankFindings, devices
+from tensortrail.tracer.reading.ranks.findings import RankFindings, devices
 from tensortrail.tracer.reading.roots import with_their_roots
 from tensortrail.tracer.reading.timeline import RunTimeline
 from tensortrail.tracer.reading.verified_saves import found_in_saves

@@ -156,7 +156,7 @@ class Session:
 
     def _audit(self) -> None:
         self.recorder.last_writers = LastWriters()
-        self.recorder.phase_changed = self._phase_changed
+        self.recorder.phases.changed = self._phase_changed
         self.recorder.changed()
 
     def _phase_changed(self, name: str, began: bool) -> None:

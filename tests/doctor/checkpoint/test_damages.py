@@ -13,14 +13,7 @@ pytest.importorskip("huggingface_hub")
 from tensortrail.doctor.checkpoint.examine import examine
 from tensortrail.findings import Safety
 from tests.doctor.checkpoint.damages import DAMAGES, Damage
-from tests.doctor.checkpoint.written import copy, write_all
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("whole")
-    write_all(folder)
-    return folder
+from tests.doctor.checkpoint.written import copy
 
 
 @pytest.mark.parametrize("base", ["single", "sharded", "torch", "old"])

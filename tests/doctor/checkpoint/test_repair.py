@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 
 from tensortrail.cli import main
 from tests.doctor.checkpoint.damages import DAMAGES, single
-from tests.doctor.checkpoint.written import INDEX, copy, edit_index, shards, weights, write_all
+from tests.doctor.checkpoint.written import INDEX, copy, edit_index, shards, weights
 
 MENDED = (
     "bytes_appended",
@@ -49,13 +49,6 @@ REFUSED = {
 }
 ALL = {damage.name: damage for damage in DAMAGES}
 Told = tuple[int, str]
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("whole")
-    write_all(folder)
-    return folder
 
 
 def loaded(folder: Path) -> dict[str, Any]:

@@ -124,7 +124,7 @@ def test_the_command_reports_a_finding_with_settings(
 
 
 def test_without_a_save_to_plan_nothing_imports_torch() -> None:
-    program = "import sys, tensortrail.doctor, tensortrail.cli.doctor_plan_save\n"
+    program = "import sys, tensortrail.doctor, tensortrail.cli.doctor.plan_save\n"
     program += "print('torch' in sys.modules or 'transformers' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout == "False\n"

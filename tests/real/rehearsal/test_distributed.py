@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,17 +11,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from tests.tracer.ranks import free_port  # noqa: E402
+
 pytestmark = [
     pytest.mark.real,
     pytest.mark.skipif(not torch.distributed.is_available(), reason="torch without distributed"),
 ]
 SCRIPT = Path(__file__).with_name("two_ranks.py")
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def rehearsed(folder: Path, *arguments: str) -> list[str]:

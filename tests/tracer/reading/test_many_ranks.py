@@ -11,11 +11,11 @@ pytest.importorskip("msgpack")
 
 from tensortrail.cli import main
 from tensortrail.rules import all_rules
-from tensortrail.tracer.reading import many_ranks
 from tensortrail.tracer.reading.findings_of_run import findings
-from tensortrail.tracer.reading.many_ranks import readings
-from tensortrail.tracer.reading.rank_names import named
-from tensortrail.tracer.reading.run_of_ranks import RunOfRanks
+from tensortrail.tracer.reading.ranks import many_ranks
+from tensortrail.tracer.reading.ranks.many_ranks import readings
+from tensortrail.tracer.reading.ranks.names import named
+from tensortrail.tracer.reading.ranks.run_of_ranks import RunOfRanks
 from tensortrail.tracer.reading.timeline import open_run
 from tensortrail.tracer.trail.rank_files import files_by_rank
 from tests.tracer.many import many_ranks_in

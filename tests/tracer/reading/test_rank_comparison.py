@@ -14,9 +14,9 @@ pytest.importorskip("torch")
 import torch
 
 from tensortrail.rules import Did
-from tensortrail.tracer.reading.ends import ends, unended
 from tensortrail.tracer.reading.findings_of_run import findings
-from tensortrail.tracer.reading.rank_comparison import differences, shared_devices
+from tensortrail.tracer.reading.ranks.comparison import differences, shared_devices
+from tensortrail.tracer.reading.ranks.ends import ends, unended
 from tensortrail.tracer.reading.timeline import RunTimeline, open_run
 from tests.tracer.ranks import launched, reported, started
 

@@ -257,7 +257,7 @@ def test_the_child_goes_on_in_its_phase(tmp_path: Path) -> None:
         tmp_path,
         """
         def main():
-            with running.recorder.phase("checkpoint"):
+            with running.recorder.phases.within("checkpoint"):
                 if (pid := os.fork()) == 0:
                     torch.zeros(3)
                     os._exit(0)

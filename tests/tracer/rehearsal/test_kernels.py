@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from tensortrail.tracer.rehearsal.devices.spec import Spec  # noqa: E402
-from tensortrail.tracer.rehearsal.rehearsal import Rehearsal  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def _on_a_simulated_device() -> Iterator[None]:
-    with Rehearsal(Spec()):
-        yield
+pytestmark = pytest.mark.usefixtures("one_device")
 
 
 def test_counting_integers_works_as_on_a_gpu() -> None:

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from tensortrail.tracer.rehearsal.devices.spec import Spec  # noqa: E402
-from tensortrail.tracer.rehearsal.rehearsal import Rehearsal  # noqa: E402
 
-
-@pytest.fixture(autouse=True)
-def _on_two_simulated_devices() -> Iterator[None]:
-    with Rehearsal(Spec(2)):
-        yield
+pytestmark = pytest.mark.usefixtures("two_devices")
 
 
 class Seen(torch.nn.Linear):  # type: ignore[name-defined,misc]

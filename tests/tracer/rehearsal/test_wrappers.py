@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import io
 import pickle
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,7 @@ torch = pytest.importorskip("torch")
 
 from torch.utils._pytree import tree_map_only  # noqa: E402
 
-from tensortrail.tracer.rehearsal.devices.spec import Spec  # noqa: E402
 from tensortrail.tracer.rehearsal.lacks import NotRehearsed  # noqa: E402
-from tensortrail.tracer.rehearsal.rehearsal import Rehearsal  # noqa: E402
 
 
 class Around(torch.Tensor):  # type: ignore[name-defined,misc]
@@ -49,10 +46,7 @@ class Around(torch.Tensor):  # type: ignore[name-defined,misc]
         return tree_map_only(torch.Tensor, Around, result)
 
 
-@pytest.fixture(autouse=True)
-def _on_two_simulated_devices() -> Iterator[None]:
-    with Rehearsal(Spec(2)):
-        yield
+pytestmark = pytest.mark.usefixtures("two_devices")
 
 
 def test_it_says_the_device_of_what_is_inside() -> None:

@@ -24,7 +24,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
 def _spreading(recorder: Recorder, name: str) -> Around:
     def around(original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
         onloads = recorder.onload_hooks
-        with recorder.phase(name), onloads.within(model), onloads.spreading() as outermost:
+        with recorder.phases.within(name), onloads.within(model), onloads.spreading() as outermost:
             result = original(model, *args, **kwargs)
         if outermost:
             recorder.guarded(_placed, original, name, model, args, kwargs)

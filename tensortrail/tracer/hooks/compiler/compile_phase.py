@@ -17,7 +17,11 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
     @contextmanager
     def compiling(original: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
-        with recorder.phase("compile"), patches.paused(), original(*args, **kwargs) as given:
+        with (
+            recorder.phases.within("compile"),
+            patches.paused(),
+            original(*args, **kwargs) as given,
+        ):
             yield given
 
     patches.wrap(CompilationCallbackHandler, "install_callbacks", compiling, always=True)

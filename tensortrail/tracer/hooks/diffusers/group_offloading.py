@@ -44,7 +44,7 @@ def bringers(module: Any) -> Iterator[Bringer]:
 
 def _applying(recorder: Recorder) -> Around:
     def around(original: Any, module: Any, *args: Any, **kwargs: Any) -> Any:
-        with recorder.phase("apply_group_offloading"), recorder.onload_hooks.within(module):
+        with recorder.phases.within("apply_group_offloading"), recorder.onload_hooks.within(module):
             recorder.guarded(lambda _: recorder.name_module(module))
             return original(module, *args, **kwargs)
 

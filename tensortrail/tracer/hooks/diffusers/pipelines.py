@@ -24,7 +24,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
 def _offloading(recorder: Recorder, name: str) -> Around:
     def around(original: Any, pipeline: Any, *args: Any, **kwargs: Any) -> Any:
-        with recorder.phase(name):
+        with recorder.phases.within(name):
             recorder.guarded(lambda _: _named(recorder, pipeline))
             return original(pipeline, *args, **kwargs)
 

@@ -57,7 +57,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
 def _saving(recorder: Recorder, call: Call) -> Around:
     def around(original: Any, *args: Any, **kwargs: Any) -> Any:
         path = _place(kwargs)
-        with recorder.phase("checkpoint"), writing(recorder, path, "dcp.save"):
+        with recorder.phases.within("checkpoint"), writing(recorder, path, "dcp.save"):
             call.op, call.path = "dcp.save", path
             try:
                 return original(*args, **kwargs)
@@ -75,7 +75,7 @@ def _saving_later(recorder: Recorder, call: Call, pending: Pending, stagers: Sta
         recorder.guarded(_begins, path)
         future = None
         try:
-            with recorder.phase("checkpoint"):
+            with recorder.phases.within("checkpoint"):
                 call.op = OP
                 answer = original(*args, **kwargs)
             if save is not None:
@@ -111,7 +111,7 @@ def _gathering(recorder: Recorder, call: Call) -> Around:
 
 def _loading(recorder: Recorder, call: Call) -> Around:
     def around(original: Any, *args: Any, **kwargs: Any) -> Any:
-        with recorder.phase("load"):
+        with recorder.phases.within("load"):
             call.path, call.planned = _place(kwargs), Planned()
             try:
                 result = original(*args, **kwargs)

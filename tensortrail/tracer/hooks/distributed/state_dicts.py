@@ -31,7 +31,7 @@ def _around(recorder: Recorder, phase: str, gathers: bool) -> Around:
         recorder.guarded(_name, model)
         given = args[0] if args else kwargs.get("model_state_dict")
         keys = tuple(given) if isinstance(given, Mapping) and not gathers else ()
-        with recorder.phase(phase):
+        with recorder.phases.within(phase):
             result = original(model, *args, **kwargs)
             # Another tensor may be the parameter now; what was gathered has no name yet.
             recorder.guarded(_name, result if gathers else model)

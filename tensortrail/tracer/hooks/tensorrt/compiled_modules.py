@@ -107,7 +107,7 @@ def _watching(recorder: Recorder, calls: Open, name: str, phase: str, asked: Ask
         if call is None:
             return original(*args, **kwargs)
         calls.calls.append(call)
-        recorder.begin(phase, {"call": name, SETTING: call.value})
+        recorder.phases.begin(phase, {"call": name, SETTING: call.value})
         result = None
         try:
             result = original(*args, **kwargs)
@@ -115,7 +115,7 @@ def _watching(recorder: Recorder, calls: Open, name: str, phase: str, asked: Ask
         finally:
             calls.calls.pop()
             recorder.guarded(_ended, call, calls.calls, result)
-            recorder.end()
+            recorder.phases.end()
 
     return around
 

@@ -17,7 +17,7 @@ LIBRARY = "torch.autograd"
 def install(recorder: Recorder, patches: Patches) -> None:
     def running(original: Any, *args: Any, **kwargs: Any) -> Any:
         if kwargs.get("accumulate_grad"):
-            recorder.guarded(lambda each: each.trains())
+            recorder.guarded(lambda each: each.phases.trains())
         with kept_on(recorder):
             try:
                 result = original(*args, **kwargs)

@@ -29,6 +29,48 @@ EMPTY = "got an empty parameter list"
 
 def install(recorder: Recorder, patches: Patches) -> None:
     trained = TrainedParameters(recorder)
+    _watch_refusals(recorder, patches, trained)
+    _watch_training(recorder, patches, trained)
+
+
+def _watch_refusals(recorder: Recorder, patches: Patches, trained: TrainedParameters) -> None:
+    """What an optimizer is made of, gets added or loads, and does not take."""
+
+    def making(original: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return original(*args, **kwargs)
+        except ValueError as error:
+            if EMPTY in str(error):
+                recorder.guarded(
+                    note_without_parameters, recorder.cut_graphs, type(args[0]).__name__
+                )
+            raise
+
+    def loading(original: Any, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        given = args[0] if args else kwargs.get("state_dict")
+        try:
+            result = original(optimizer, *args, **kwargs)
+        except ValueError:
+            recorder.guarded(_other_groups, optimizer, given, trained.made_at(optimizer))
+            raise
+        recorder.guarded(_other_shapes, optimizer, trained.made_at(optimizer))
+        return result
+
+    def adding(original: Any, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return original(optimizer, *args, **kwargs)
+        except ValueError as error:
+            if NO_LEAF in str(error) and args:
+                recorder.guarded(_no_leaf, args[0])
+            raise
+
+    patches.wrap(Optimizer, "__init__", making)
+    patches.wrap(Optimizer, "load_state_dict", loading)
+    patches.wrap(Optimizer, "add_param_group", adding)
+
+
+def _watch_training(recorder: Recorder, patches: Patches, trained: TrainedParameters) -> None:
+    """Which parameters it is given, and whether they have gradients when it steps."""
     starved = StarvedOptimizers(recorder, recorder.cut_graphs)
     twins = TwinOptimizers(recorder, trained.held)
 
@@ -47,50 +89,18 @@ def install(recorder: Recorder, patches: Patches) -> None:
             recorder.optimizer_steps += 1
             recorder.guarded(looked, optimizer)
 
+    def registered(module: Module, name: str, parameter: Any) -> None:
+        if recorder.active and not is_compiling():
+            recorder.guarded(lambda _: trained.registered(module, name, parameter))
+
     def clears(_: Recorder, optimizer: Optimizer, *__: Any, **___: Any) -> None:
         starved.cleared(each for group in optimizer.param_groups for each in group["params"])
 
     def clears_model(_: Recorder, module: Module, *__: Any, **___: Any) -> None:
         starved.cleared(module.parameters())
 
-    def adding(original: Any, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return original(optimizer, *args, **kwargs)
-        except ValueError as error:
-            if NO_LEAF in str(error) and args:
-                recorder.guarded(_no_leaf, args[0])
-            raise
-
-    def loading(original: Any, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        given = args[0] if args else kwargs.get("state_dict")
-        try:
-            result = original(optimizer, *args, **kwargs)
-        except ValueError:
-            recorder.guarded(_other_groups, optimizer, given, trained.made_at(optimizer))
-            raise
-        recorder.guarded(_other_shapes, optimizer, trained.made_at(optimizer))
-        return result
-
-    def making(original: Any, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return original(*args, **kwargs)
-        except ValueError as error:
-            if EMPTY in str(error):
-                recorder.guarded(
-                    note_without_parameters, recorder.cut_graphs, type(args[0]).__name__
-                )
-            raise
-
-    patches.wrap(Optimizer, "__init__", making)
-    patches.wrap(Optimizer, "load_state_dict", loading)
-    patches.wrap(Optimizer, "add_param_group", adding)
     patches.wrap(Optimizer, "add_param_group", looking_after(recorder, given))
     recorder.at_close.append(register_optimizer_step_post_hook(stepped).remove)
-
-    def registered(module: Module, name: str, parameter: Any) -> None:
-        if recorder.active and not is_compiling():
-            recorder.guarded(lambda _: trained.registered(module, name, parameter))
-
     recorder.at_close.append(register_module_parameter_registration_hook(registered).remove)
     patches.wrap(Optimizer, "zero_grad", looking_before(recorder, clears))
     patches.wrap(Module, "zero_grad", looking_before(recorder, clears_model))

@@ -71,7 +71,7 @@ def saving(recorder: Recorder, op: str, what: int = 0, where: int = 1) -> Around
             return original(*args, **kwargs)
         data = args[what] if len(args) > what else _first(kwargs, "obj", "tensors", "model")
         path = args[where] if len(args) > where else _first(kwargs, "f", "filename")
-        with recorder.phase("checkpoint"), writing(recorder, path_of(path), op):
+        with recorder.phases.within("checkpoint"), writing(recorder, path_of(path), op):
             empty = recorder.guarded(note_saved, data, path, op)
             if recorder.may_stop is not None and op == "torch.save":
                 _ask(recorder, recorder.may_stop, path_of(path), bool(empty))
@@ -150,7 +150,7 @@ def loading(recorder: Recorder, op: str) -> Around:
     def around(original: Any, *args: Any, **kwargs: Any) -> Any:
         if WITHIN.depth:
             return original(*args, **kwargs)
-        with recorder.phase("load"):
+        with recorder.phases.within("load"):
             try:
                 if op == "torch.load" and runs_only_torch(recorder, args, kwargs):
                     result = with_modes_aside(recorder, original, *args, **kwargs)
@@ -264,7 +264,7 @@ def _load_state_dict(recorder: Recorder, own: OwnState) -> Around:
         recorder.guarded(_name, module)
         assigns = bool(kwargs.get("assign") or (len(args) > 2 and args[2]))
         before = recorder.guarded(Held, module) if assigns else None
-        with recorder.phase("load", {"module": type(module).__name__}):
+        with recorder.phases.within("load", {"module": type(module).__name__}):
             try:
                 result = original(module, *args, **kwargs)
             except RuntimeError as error:

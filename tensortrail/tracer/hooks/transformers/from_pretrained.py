@@ -52,7 +52,7 @@ def _loading(recorder: Recorder, loading: Loading) -> Around:
         loading.chosen.append(None)
         try:
             with (
-                recorder.phase("load", {"class": cls.__name__}),
+                recorder.phases.within("load", {"class": cls.__name__}),
                 recorder.onload_hooks.spreading() as outermost,
             ):
                 loaded = original(cls, *args, **kwargs)

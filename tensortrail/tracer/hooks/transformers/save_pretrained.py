@@ -42,7 +42,7 @@ def _saving(recorder: Recorder, saves: Saves) -> Around:
         if save is None:
             return original(model, *args, **kwargs)
         facts = {"path": save.folder, "max_shard_size": save.limit}
-        with recorder.phase("checkpoint", facts), writing(recorder, save.folder, SAVE):
+        with recorder.phases.within("checkpoint", facts), writing(recorder, save.folder, SAVE):
             saves.open.append(save)
             try:
                 return original(model, *args, **kwargs)

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from tensortrail.rules import Rule, all_rules
-from tensortrail.tracer.reading.rank_reading import RankReading, read_rank
+from tensortrail.tracer.reading.ranks.one_rank import RankReading, read_rank
 from tensortrail.tracer.trail.rank_files import RankFiles, RunFiles
 
 if TYPE_CHECKING:

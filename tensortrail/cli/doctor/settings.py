@@ -6,7 +6,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from tensortrail.cli.console import counted, fail
-from tensortrail.cli.doctor_report import (
+from tensortrail.cli.doctor.report import (
     checks_as_objects,
     chosen_codes,
     in_format,

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tensortrail.findings import Finding
-from tensortrail.tracer.reading.rank_names import named
+from tensortrail.tracer.reading.ranks.names import named
 from tensortrail.tracer.reading.timeline import RunTimeline
 
 _NAMES = re.compile(r"`([\w.]+)`")

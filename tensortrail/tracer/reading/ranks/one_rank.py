@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensortrail.rules import Rule
-from tensortrail.tracer.reading.deeds import Deed, deeds
-from tensortrail.tracer.reading.ends import End, ends
 from tensortrail.tracer.reading.findings_of_run import Judged, findings_of_rank
-from tensortrail.tracer.reading.rank_comparison import gpus
-from tensortrail.tracer.reading.rank_findings import devices
-from tensortrail.tracer.reading.statements import Statement, statements
+from tensortrail.tracer.reading.ranks.comparison import gpus
+from tensortrail.tracer.reading.ranks.deeds import Deed, deeds
+from tensortrail.tracer.reading.ranks.ends import End, ends
+from tensortrail.tracer.reading.ranks.findings import devices
+from tensortrail.tracer.reading.ranks.statements import Statement, statements
 from tensortrail.tracer.reading.summary import Summary
 from tensortrail.tracer.reading.timeline import RunTimeline
 from tensortrail.tracer.trail.rank_files import RankFiles

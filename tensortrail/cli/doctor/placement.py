@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from tensortrail.cli.console import fail
-from tensortrail.cli.doctor_report import write_report
+from tensortrail.cli.doctor.report import write_report
 from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
 from tensortrail.rules.shared.sizes import size
 

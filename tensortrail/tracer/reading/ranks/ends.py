@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tensortrail.findings import Site
 from tensortrail.tracer.reading import sentences
 from tensortrail.tracer.reading.process import Process
-from tensortrail.tracer.reading.rank_names import named
+from tensortrail.tracer.reading.ranks.names import named
 from tensortrail.tracer.reading.timeline import RunTimeline
 from tensortrail.tracer.trail.last_state import Stand, stand_of
 

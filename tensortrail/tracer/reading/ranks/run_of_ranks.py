@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tensortrail.findings import Finding
-from tensortrail.tracer.reading.deeds import Deeds, Difference
-from tensortrail.tracer.reading.ends import End, unended
-from tensortrail.tracer.reading.folding import Folding
-from tensortrail.tracer.reading.rank_comparison import shared
-from tensortrail.tracer.reading.rank_findings import RankFindings
-from tensortrail.tracer.reading.rank_reading import RankReading
+from tensortrail.tracer.reading.ranks.comparison import shared
+from tensortrail.tracer.reading.ranks.deeds import Deeds, Difference
+from tensortrail.tracer.reading.ranks.ends import End, unended
+from tensortrail.tracer.reading.ranks.findings import RankFindings
+from tensortrail.tracer.reading.ranks.folding import Folding
+from tensortrail.tracer.reading.ranks.one_rank import RankReading
 from tensortrail.tracer.reading.timeline import RunTimeline
 from tensortrail.tracer.trail.rank_files import RunFiles
 from tensortrail.tracer.trail.run_files import parts_of

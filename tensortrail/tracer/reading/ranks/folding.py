@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from tensortrail.tracer.reading.rank_names import named
-from tensortrail.tracer.reading.sentences import size
-from tensortrail.tracer.reading.statements import (
+from tensortrail.tracer.reading.ranks.names import named
+from tensortrail.tracer.reading.ranks.statements import (
     DEVICES,
     ERRORS,
     MEETINGS,
@@ -16,6 +15,7 @@ from tensortrail.tracer.reading.statements import (
     PHASES,
     Statement,
 )
+from tensortrail.tracer.reading.sentences import size
 
 Amounts = tuple[float, ...]
 MOST_DIFFERING = 3

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from tensortrail.tracer.reading.deeds import Deeds, Difference, deeds
-from tensortrail.tracer.reading.rank_names import named
+from tensortrail.tracer.reading.ranks.deeds import Deeds, Difference, deeds
+from tensortrail.tracer.reading.ranks.names import named
 from tensortrail.tracer.reading.timeline import RunTimeline
 
 

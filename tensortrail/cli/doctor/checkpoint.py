@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from tensortrail.cli.console import counted, fail, say, write_output
-from tensortrail.cli.doctor_report import (
+from tensortrail.cli.doctor.report import (
     checks_as_objects,
     chosen_codes,
     in_format,

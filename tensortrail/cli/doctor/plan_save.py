@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tensortrail import __version__
 from tensortrail.cli.console import counted, fail, wants_color
-from tensortrail.cli.doctor_report import write_report
+from tensortrail.cli.doctor.report import write_report
 from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
 
 if TYPE_CHECKING:

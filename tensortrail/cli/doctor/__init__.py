@@ -7,5 +7,5 @@ from importlib import import_module
 
 
 def run(options: Namespace) -> int:
-    command = import_module(f"tensortrail.cli.doctor_{options.doctor.replace('-', '_')}")
+    command = import_module(f"{__name__}.{options.doctor.replace('-', '_')}")
     return int(command.run(options))

@@ -9,7 +9,7 @@ from tensortrail.findings import Site
 from tensortrail.rules.timeline import Did, Event
 from tensortrail.tracer.reading import sentences
 from tensortrail.tracer.reading.process import Process
-from tensortrail.tracer.reading.rank_findings import kind
+from tensortrail.tracer.reading.ranks.findings import kind
 from tensortrail.tracer.reading.timeline import RunTimeline
 from tensortrail.tracer.trail.layout import CODE, Row
 from tensortrail.tracer.trail.reader import without_collector

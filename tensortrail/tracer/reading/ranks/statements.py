@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensortrail.rules.timeline import Event
-from tensortrail.tracer.reading.rank_findings import kind
+from tensortrail.tracer.reading.ranks.findings import kind
 from tensortrail.tracer.reading.sentences import place
 from tensortrail.tracer.reading.summary import Summary
 

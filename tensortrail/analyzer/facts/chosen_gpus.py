@@ -1,0 +1,18 @@
+"""Which GPU a text chooses: another than the first, by its number."""
+
+from __future__ import annotations
+
+import re
+
+from tensortrail.patterns import pattern
+
+_NUMBERED_GPU = pattern(
+    rb"^[^#\n]*(?:['\"]cuda:(?:[1-9{%]|['\"]\s*[+%])|torch\.device\(['\"]cuda['\"],)", re.MULTILINE
+)
+"""Another GPU than the first, or one of which a variable has the number."""
+
+
+def numbered_gpu(text: bytes) -> int:
+    """The line that names another GPU than the first; 0 if none does."""
+    found = _NUMBERED_GPU.search(text) if b"cuda" in text else None
+    return text.count(b"\n", 0, found.end()) + 1 if found is not None else 0
