@@ -11,11 +11,13 @@ from tensortrail.rules.shared.functions import called_here, matched, parameter_n
 from tensortrail.rules.shared.layers import WITH_PARAMETERS
 from tensortrail.rules.shared.moves import MAY_PLACE, TO_DEVICE
 from tensortrail.rules.shared.objects import called, given, receiver, root_of
+from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Kind
 
 _DEEPEST = 3
 """Functions that hand a model on to the one that puts a layer into it."""
+_PARAMETERS = ("torch.nn.Parameter", "torch.nn.parameter.Parameter")
 _HARMLESS = frozenset(
     "train eval parameters named_parameters requires_grad_ print len isinstance modules children "
     "named_modules named_children zero_grad state_dict load_state_dict summary getattr hasattr "
@@ -137,10 +139,21 @@ def makes_layers(module: Module, cls: ast.AST) -> bool:
                 return False
             calls = module.nodes(ast.Call, each)
             return any(
-                module.qualified(c.func).startswith("torch.nn.") and _has_parameters(module, c)
+                module.qualified(c.func) in _PARAMETERS
+                or (module.qualified(c.func).startswith("torch.nn.") and _has_parameters(module, c))
                 for c in calls
             )
     return False
+
+
+def is_written_gpu(module: Module, moved: ast.Call) -> bool:
+    """`.cuda()`, `.to("cuda")`: the file decides that it is a GPU."""
+    if called(moved) == "cuda":
+        return True
+    said = behind(module, moved.args[0]) if moved.args else None
+    if isinstance(said, ast.Call) and called(said) == "device" and said.args:
+        said = said.args[0]
+    return isinstance(said, ast.Constant) and str(said.value).startswith("cuda")
 
 
 def _moved_before(module: Module, made: ast.Call, model: str) -> ast.Call | None:

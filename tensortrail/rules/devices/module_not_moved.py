@@ -10,7 +10,11 @@ from tensortrail.rules.devices._lying import described, is_module, out_of_place,
 from tensortrail.rules.devices._makers import outermost
 from tensortrail.rules.devices._passed_before_call import is_moved_by_another
 from tensortrail.rules.devices._put_or_made import LAYERS, placed
-from tensortrail.rules.devices._replaced_after_move import Replaced, replaced_after_move
+from tensortrail.rules.devices._replaced_after_move import (
+    Replaced,
+    is_written_gpu,
+    replaced_after_move,
+)
 from tensortrail.rules.places import Meeting, Place, Where
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line
@@ -22,7 +26,8 @@ class ModuleNotMoved(Rule):
     ## What it does
     Notes a new or loaded module that nothing moves, if it is called with a tensor that was moved,
     or that is on the device of an argument. Also notes a new layer that is put into a model after
-    the model was moved (`net.fc = nn.Linear(...)`), if nothing moves the layer before the call.
+    the model was moved (`net.fc = nn.Linear(...)`), if nothing moves the layer before the call: an
+    error if the move is written as one to a GPU (`.cuda()`).
 
     ## Why is this bad?
     On a GPU the call raises "Expected all tensors to be on the same device": a new module is on the
@@ -208,6 +213,49 @@ def adapted(model, x):
 """,
             lines=(16,),
         ),
+        Bad(
+            """\
+import torch
+from torch import nn
+
+
+class Adapter(nn.Module):
+    def __init__(self, base):
+        super().__init__()
+        self.base = base
+        self.low = nn.Parameter(torch.zeros(4, base.in_features))
+
+    def forward(self, x):
+        return self.base(x) + (x @ self.low.t()).sum()
+
+
+def adapted(net, x):
+    net.cuda()
+    net.fc = Adapter(net.fc)
+    return net(x.cuda())
+""",
+            lines=(17,),
+            fixed="""\
+import torch
+from torch import nn
+
+
+class Adapter(nn.Module):
+    def __init__(self, base):
+        super().__init__()
+        self.base = base
+        self.low = nn.Parameter(torch.zeros(4, base.in_features))
+
+    def forward(self, x):
+        return self.base(x) + (x @ self.low.t()).sum()
+
+
+def adapted(net, x):
+    net.cuda()
+    net.fc = Adapter(net.fc).cuda()
+    return net(x.cuda())
+""",
+        ),
     )
     good = (
         Good(
@@ -358,12 +406,14 @@ def main(where):
                     yield self._reported(module, meeting, made, found[1])
 
     def _replaced(self, module: Module, found: Replaced) -> Finding:
+        certain = found.put is None and is_written_gpu(module, found.moved)
         return self.finding(
             module,
             found.made,
             f"this `{one_line(module, found.made.func)}` is put into `{found.model}` after line "
             f"{found.moved.lineno} moved it: its parameters are on the default device when line "
             f"{found.used.lineno} calls `{found.model}`",
+            severity=Severity.ERROR if certain and module.gpu_made_default() is None else None,
             trail=(
                 (found.moved, "the model is moved"),
                 (found.made, "made on the default device"),

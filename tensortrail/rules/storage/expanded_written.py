@@ -108,6 +108,17 @@ def row(x):
     return first
 """
         ),
+        Good(
+            """\
+import torch
+
+def hidden(x, rows):
+    mask = (x == 0).unsqueeze(1).expand(-1, rows, -1)
+    scores = torch.zeros(x.shape[0], rows, x.shape[1])
+    scores[mask] = float("-inf")
+    return scores
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -157,7 +168,7 @@ def _written(module: Module, made: ast.Assign, name: str) -> ast.AST | None:
             return up if _is_below(module, up, block) else None
         if isinstance(use.ctx, ast.Store):
             return None
-        if isinstance(up, ast.Subscript) and isinstance(up.ctx, ast.Store):
+        if isinstance(up, ast.Subscript) and up.value is use and isinstance(up.ctx, ast.Store):
             return module.statement_of(up) if _is_below(module, up, block) else None
         if isinstance(up, ast.Attribute) and _writes(module, up):
             return module.parent(up) if _is_below(module, up, block) else None
