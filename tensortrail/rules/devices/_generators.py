@@ -93,7 +93,12 @@ def _differ(module: Module, on: ast.expr | None, needs: ast.expr | None, call: a
         return _draws_by_default(module, call) and bool(gpu_defaults(module))
     if on is None:
         return needs is not None and (isinstance(needs, ast.Call) or may_be_a_gpu(module, needs))
-    if needs is not None or not _draws_by_default(module, call) or not may_be_a_gpu(module, on) or gpu_defaults(module):
+    if (
+        needs is not None
+        or not _draws_by_default(module, call)
+        or not may_be_a_gpu(module, on)
+        or gpu_defaults(module)
+    ):
         return False
     return module.gpu_made_default() is None
 

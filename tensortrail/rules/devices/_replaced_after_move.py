@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from tensortrail.findings import Fix, Safety
 from tensortrail.rules.devices._batches import is_to_a_device
 from tensortrail.rules.shared.functions import called_here, matched, parameter_names
 from tensortrail.rules.shared.layers import WITH_PARAMETERS
@@ -201,3 +202,12 @@ def _calls_it(module: Module, call: ast.Call, model: str) -> bool:
 
 def _is_name(node: ast.expr | None, names: list[str]) -> bool:
     return isinstance(node, ast.Name) and node.id in names
+
+
+def moved_too(module: Module, found: Replaced) -> Fix | None:
+    arguments = ", ".join(module.text(each) for each in found.moved.args)
+    if found.moved.keywords:
+        return None
+    attr = found.moved.func.attr if isinstance(found.moved.func, ast.Attribute) else "to"
+    edit = module.replace(found.made, f"{module.text(found.made)}.{attr}({arguments})")
+    return module.fix("move it as the model was moved", Safety.UNSAFE, edit)

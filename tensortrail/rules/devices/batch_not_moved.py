@@ -236,7 +236,9 @@ def _are_moved(module: Module, loop: ast.For, names: frozenset[str]) -> bool:
         if "device" in module.text(call):
             return True
     return any(
-        each.id in names and isinstance(each.ctx, ast.Store) and not within(each, loop.target, module)
+        each.id in names
+        and isinstance(each.ctx, ast.Store)
+        and not within(each, loop.target, module)
         for each in module.nodes(ast.Name, loop)
     )
 
@@ -282,7 +284,7 @@ def _is_outermost(statement: ast.stmt, move: ast.Call) -> bool:
 
 def _is_device(module: Module, node: ast.expr) -> bool:
     text = module.text(node)
-    return ("device" in text or "cuda" in text) and "dtype" not in text and "cpu" != text
+    return ("device" in text or "cuda" in text) and "dtype" not in text and text != "cpu"
 
 
 def _fix(module: Module, loop: ast.For, moved: _Moved) -> Fix | None:

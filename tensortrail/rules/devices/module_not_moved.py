@@ -3,7 +3,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
+from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._device_aware import sets_up
 from tensortrail.rules.devices._lying import described, is_module, out_of_place, unless
@@ -13,6 +13,7 @@ from tensortrail.rules.devices._put_or_made import LAYERS, placed
 from tensortrail.rules.devices._replaced_after_move import (
     Replaced,
     is_written_gpu,
+    moved_too,
     replaced_after_move,
 )
 from tensortrail.rules.places import Meeting, Place, Where
@@ -213,49 +214,6 @@ def adapted(model, x):
 """,
             lines=(16,),
         ),
-        Bad(
-            """\
-import torch
-from torch import nn
-
-
-class Adapter(nn.Module):
-    def __init__(self, base):
-        super().__init__()
-        self.base = base
-        self.low = nn.Parameter(torch.zeros(4, base.in_features))
-
-    def forward(self, x):
-        return self.base(x) + (x @ self.low.t()).sum()
-
-
-def adapted(net, x):
-    net.cuda()
-    net.fc = Adapter(net.fc)
-    return net(x.cuda())
-""",
-            lines=(17,),
-            fixed="""\
-import torch
-from torch import nn
-
-
-class Adapter(nn.Module):
-    def __init__(self, base):
-        super().__init__()
-        self.base = base
-        self.low = nn.Parameter(torch.zeros(4, base.in_features))
-
-    def forward(self, x):
-        return self.base(x) + (x @ self.low.t()).sum()
-
-
-def adapted(net, x):
-    net.cuda()
-    net.fc = Adapter(net.fc).cuda()
-    return net(x.cuda())
-""",
-        ),
     )
     good = (
         Good(
@@ -420,7 +378,7 @@ def main(where):
                 (found.put, "put into the model here"),
                 (found.used, "called"),
             ),
-            fixes=[] if found.put is not None else [_moved_too(module, found)],
+            fixes=[] if found.put is not None else [moved_too(module, found)],
         )
 
     def _reported(self, module: Module, meeting: Meeting, made: ast.AST, there: Place) -> Finding:
@@ -439,12 +397,3 @@ def main(where):
                 (meeting.node, f"called with a tensor {described(there)}"),
             ),
         )
-
-
-def _moved_too(module: Module, found: Replaced) -> Fix | None:
-    arguments = ", ".join(module.text(each) for each in found.moved.args)
-    if found.moved.keywords:
-        return None
-    attr = found.moved.func.attr if isinstance(found.moved.func, ast.Attribute) else "to"
-    edit = module.replace(found.made, f"{module.text(found.made)}.{attr}({arguments})")
-    return module.fix("move it as the model was moved", Safety.UNSAFE, edit)

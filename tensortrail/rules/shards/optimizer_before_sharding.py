@@ -187,8 +187,7 @@ def _sharded_after(module: Module, assign: ast.Assign, model: str) -> ast.Call |
     wraps = [
         call
         for call in module.later(assign, ast.Call)
-        if _replaces(module, call, model)
-        and module.function_of(call) is module.function_of(assign)
+        if _replaces(module, call, model) and module.function_of(call) is module.function_of(assign)
     ]
     if not wraps:
         return None

@@ -291,7 +291,10 @@ def _captured(module: Module, append: ast.Call) -> ast.AST | None:
         return None
     for made in module.value_of(added).origins:
         for context in module.contexts_of(made):
-            if isinstance(context, ast.Call) and module.qualified(context.func) == "torch.cuda.graph":
+            if (
+                isinstance(context, ast.Call)
+                and module.qualified(context.func) == "torch.cuda.graph"
+            ):
                 return context
     return None
 

@@ -163,6 +163,20 @@ class SharedEncoder(nn.Module):
         self.layers = nn.ModuleList([nn.Linear(8, 8)] * n)
 """
         ),
+        Good(
+            """\
+import copy
+
+from torch import nn
+
+def trunk(depth, width):
+    block = nn.Linear(width, width)
+    layers = []
+    for _ in range(depth):
+        layers.append(copy.deepcopy(block))
+    return nn.Sequential(*layers)
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -285,9 +299,7 @@ def _of_before_the_loop(module: Module, append: ast.Call) -> ast.Assign | None:
     function = module.function_of(append)
     if function is not module.function_of(loop) or not _becomes_layers(module, owner, function):
         return None
-    stores = [
-        each for each in module.uses(added.id, function) if isinstance(each.ctx, ast.Store)
-    ]
+    stores = [each for each in module.uses(added.id, function) if isinstance(each.ctx, ast.Store)]
     made = module.parent(stores[0]) if len(stores) == 1 else None
     if not isinstance(made, ast.Assign) or within(made, loop, module) or not is_before(made, loop):
         return None

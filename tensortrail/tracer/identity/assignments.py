@@ -47,7 +47,7 @@ def filled_at(file: str, line: int, name: str) -> int:
     around = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
               and node.lineno <= line <= (node.end_lineno or 0)]  # fmt: skip
     inner = max(around, key=lambda node: node.lineno, default=None)
-    fills = [node.lineno for node in ast.walk(inner or tree) if _fills(node, name)]
+    fills = [line_of for node in ast.walk(inner or tree) if (line_of := _filled(node, name))]
     return min(fills, default=line)
 
 
@@ -60,13 +60,14 @@ def _makes_empty(statement: ast.stmt | None) -> bool:
     return False
 
 
-def _fills(node: ast.AST, name: str) -> bool:
+def _filled(node: ast.AST, name: str) -> int:
+    """The line, if it puts something into it; else 0."""
     match node:
         case ast.Assign(targets=[ast.Subscript(value=ast.Attribute(attr=kept))]):
-            return kept == name
+            return node.lineno if kept == name else 0
         case ast.Call(func=ast.Attribute(attr="append", value=ast.Attribute(attr=kept))):
-            return kept == name
-    return False
+            return node.lineno if kept == name else 0
+    return 0
 
 
 def _targets(node: Assigning) -> set[str]:

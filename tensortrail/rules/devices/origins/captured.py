@@ -17,7 +17,7 @@ def origin(case: Case) -> Origin | None:
     if not case.event.op.startswith(OPS) or case.placed or case.odd.behind or not case.wanted:
         return None
     tree = case.timeline.tree(site.file) if site else None
-    made = [node.lineno for node in ast.walk(tree) if _captures(node)] if tree else []
+    made = [line for node in ast.walk(tree) if (line := _captured(node))] if tree else []
     if site is None or len(made) != 1:
         return None
     at = place(type(site)(site.file, made[0]))
@@ -29,9 +29,9 @@ def origin(case: Case) -> Origin | None:
                                      f"there before line {made[0]}"),))  # fmt: skip
 
 
-def _captures(node: ast.AST) -> bool:
-    """`torch.export.export(...)`, `torch.jit.trace(...)`."""
+def _captured(node: ast.AST) -> int:
+    """The line of `torch.export.export(...)`, `torch.jit.trace(...)`; 0 of all else."""
     func = node.func if isinstance(node, ast.Call) else None
     if not isinstance(func, ast.Attribute) or func.attr not in CAPTURES:
-        return False
-    return "torch" in ast.unparse(func.value)
+        return 0
+    return func.lineno if "torch" in ast.unparse(func.value) else 0
