@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shared.assignments import pairs_of
+from tensortrail.rules.shared.functions import parameter_names
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import TO_DEVICE, moves_to_cpu
 from tensortrail.rules.shared.objects import called, given, is_before, keyword, receiver, within
@@ -23,7 +25,7 @@ class BatchNotMoved(Rule):
 
     ## What it does
     Reports `model(batch)` in a loop over a `DataLoader` that the file makes, if the model was moved
-    to a device in the same function, and nothing of the batch is.
+    to a device in the same function, or both are names of the file, and nothing of the batch is.
 
     Not reported: loaders with a `collate_fn`, datasets that name a device, files that call
     `prepare`, `DataParallel` or `set_default_device`, and models that are moved to the CPU.
@@ -91,6 +93,25 @@ def fit(data, model, optimizer):
         optimizer.step()
 """,
             lines=(9,),
+        ),
+        Bad(
+            """\
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+data = TensorDataset(torch.randn(64, 4), torch.zeros(64))
+train, val = DataLoader(data, 16), DataLoader(data, 16)
+model = nn.Linear(4, 2).to("cuda")
+
+def evaluate():
+    return sum(model(x).argmax(-1).eq(y).sum().item() for x, y in val)
+
+def shown():
+    for x, y in val:
+        print(model(x))
+""",
+            lines=(14,),
         ),
     )
     good = (
@@ -193,6 +214,8 @@ def _loader(module: Module, over: ast.expr) -> ast.Call | None:
     while isinstance(over, ast.Call) and called(over) in _THROUGH and over.args:
         over = over.args[0]
     origins = module.value_of(over).origins if isinstance(over, (ast.Name, ast.Attribute)) else ()
+    if isinstance(over, ast.Name) and not origins:
+        origins = _of_the_file(module, over)
     if len(origins) != 1 or not isinstance(origins[0], ast.Call):
         return None
     made = origins[0]
@@ -200,6 +223,27 @@ def _loader(module: Module, over: ast.expr) -> ast.Call | None:
         return None
     data = module.argument(made, 0, "dataset")
     return None if data is None or _names_a_device(module, data) else made
+
+
+def _is_global(module: Module, name: ast.Name) -> bool:
+    """It is read in a function that does not bind it."""
+    function = module.function_of(name)
+    if function is None or name.id in parameter_names(function):
+        return False
+    return all(isinstance(each.ctx, ast.Load) for each in module.uses(name.id, function))
+
+
+def _of_the_file(module: Module, name: ast.Name) -> tuple[ast.expr, ...]:
+    """What the file gives a name that a function only reads."""
+    if not _is_global(module, name):
+        return ()
+    return tuple(
+        value
+        for assign in module.nodes(ast.Assign)
+        if module.function_of(assign) is None
+        for target, value in pairs_of(assign)
+        if isinstance(target, ast.Name) and target.id == name.id
+    )
 
 
 def _names_a_device(module: Module, data: ast.expr) -> bool:
@@ -261,8 +305,12 @@ def _moved_before(module: Module, loop: ast.For, call: ast.Call) -> _Moved | Non
     assert isinstance(call.func, ast.Name)
     name, function = call.func.id, module.function_of(loop)
     found: ast.Call | None = None
-    for move in module.calls(*TO_DEVICE, "cpu", inside=function):
-        if not is_before(move, loop) or module.function_of(move) is not function:
+    everywhere = _is_global(module, call.func)
+    for move in module.calls(*TO_DEVICE, "cpu", inside=None if everywhere else function):
+        own = module.function_of(move) is function
+        if not own and not (everywhere and module.function_of(move) is None):
+            continue
+        if own and not is_before(move, loop):
             continue
         owner, statement = receiver(move), module.statement_of(move)
         bound = isinstance(statement, ast.Assign) and module.text(statement.targets[0]) == name

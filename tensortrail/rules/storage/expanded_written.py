@@ -21,8 +21,9 @@ class ExpandedWritten(Rule):
     Not reported: sizes that are written out and expand nothing (1 and -1).
 
     ## Why is this bad?
-    The program ends: "unsupported operation: more than one element of the written-to tensor refers
-    to a single memory location". A write that goes through, to one row, changes all rows.
+    A write to one row changes all rows, and nothing says so. A write to several ends the program:
+    "unsupported operation: more than one element of the written-to tensor refers to a single memory
+    location".
 
     ## Fix safety
     Unsafe: `.clone()` behind `expand` takes the memory that it was to save.
@@ -135,8 +136,8 @@ def hidden(x, rows):
                 yield self.finding(
                     module,
                     write,
-                    f"`{target.id}` is expanded: elements of several rows are one in memory, and "
-                    "torch refuses to write to them",
+                    f"`{target.id}` is expanded, and its rows are one in memory: a write to one "
+                    "changes all of them, and torch refuses a write to several",
                     trail=[(call, f"`{called(call)}` copies nothing")],
                     fixes=[_cloned(module, call)],
                 )
