@@ -11,7 +11,11 @@ from tensortrail.rules.shared.functions import parameter_names
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import TO_DEVICE, moves_to_cpu
 from tensortrail.rules.shared.objects import called, given, is_before, keyword, receiver, within
+from tensortrail.rules.words import Kind
 
+_OF_TENSORS = frozenset(
+    "size shape view float long numel dim unsqueeze squeeze reshape flatten permute".split()
+)
 _LOADER = ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader")
 _THROUGH = ("enumerate", "tqdm", "trange", "islice", "track")
 _ELSEWHERE = (
@@ -27,8 +31,9 @@ class BatchNotMoved(Rule):
     Reports `model(batch)` in a loop over a `DataLoader` that the file makes, if the model was moved
     to a device in the same function, or both are names of the file, and nothing of the batch is.
 
-    Not reported: loaders with a `collate_fn`, datasets that name a device, files that call
-    `prepare`, `DataParallel` or `set_default_device`, and models that are moved to the CPU.
+    Not reported: batches that may be no tensors, loaders with a `collate_fn`, datasets that name a
+    device, files that call `prepare`, `DataParallel` or `set_default_device`, and models that are
+    moved to the CPU.
 
     ## Why is this bad?
     The first batch on a GPU raises "Expected all tensors to be on the same device" or "Input type
@@ -87,12 +92,13 @@ def fit(data, model, optimizer):
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model.to(device)
     train_loader = DataLoader(data, batch_size=8, shuffle=True)
+    model.train()
     for step, batch in enumerate(train_loader):
         outputs = model(**batch)
         outputs.loss.backward()
         optimizer.step()
 """,
-            lines=(9,),
+            lines=(10,),
         ),
         Bad(
             """\
@@ -154,6 +160,17 @@ def score(x, device):
             """\
 from torch.utils.data import DataLoader
 
+def shown(prompts, pipeline, device):
+    loader = DataLoader(prompts, batch_size=8)
+    pipeline.to(device)
+    for example in loader:
+        yield pipeline(example["prompt"]).images
+"""
+        ),
+        Good(
+            """\
+from torch.utils.data import DataLoader
+
 def fit(data, model, device, moved):
     loader = DataLoader(data, batch_size=8, collate_fn=moved)
     model.to(device)
@@ -186,7 +203,7 @@ def fit(data, model, device):
                 continue
             for call in module.nodes(ast.Call, loop):
                 moved = _moved_before(module, loop, call) if _is_given(call, names) else None
-                if moved is not None:
+                if moved is not None and _are_tensors(module, loop, call, names, loader):
                     yield self._found(module, loop, call, moved, loader)
                     break
 
@@ -287,17 +304,38 @@ def _are_moved(module: Module, loop: ast.For, names: frozenset[str]) -> bool:
     )
 
 
+def _are_tensors(
+    module: Module, loop: ast.For, call: ast.Call, names: frozenset[str], loader: ast.Call
+) -> bool:
+    """A dataset of tensors, a batch that is unpacked by its keys, or one that is asked what only
+    tensors are asked; and a model that takes it, no pipeline."""
+    assert isinstance(call.func, ast.Name)
+    kind = module.kind_of(call.func)
+    asked = {called(each) for each in module.nodes(ast.Call) if _is_of(each, call.func.id)}
+    if kind is not Kind.MODULE and not asked & {"parameters", "train", "eval", "named_parameters"}:
+        return False
+    data = module.argument(loader, 0, "dataset")
+    if data is None or any(each.arg is None for each in call.keywords):
+        return data is not None
+    said = " ".join(module.text(each) for each in (data, *module.value_of(data).origins))
+    if "TensorDataset" in said or "torchvision.datasets" in said:
+        return True
+    above = (module.parent(each) for each in module.nodes(ast.Name, loop) if each.id in names)
+    return any(isinstance(each, ast.Attribute) and each.attr in _OF_TENSORS for each in above)
+
+
+def _is_of(call: ast.Call, name: str) -> bool:
+    owner = receiver(call)
+    return isinstance(owner, ast.Name) and owner.id == name
+
+
 def _is_given(call: ast.Call, names: frozenset[str]) -> bool:
-    """The batch itself or a part of it, to something that is called by a name."""
+    """The batch itself, to something that is called by a name."""
     if not isinstance(call.func, ast.Name):
         return False
     starred = [each.value for each in call.keywords]
-    for each in (*call.args, *starred):
-        while isinstance(each, ast.Subscript):
-            each = each.value
-        if isinstance(each, ast.Name) and each.id in names:
-            return True
-    return False
+    parts = (*call.args, *starred)
+    return any(isinstance(each, ast.Name) and each.id in names for each in parts)
 
 
 def _moved_before(module: Module, loop: ast.For, call: ast.Call) -> _Moved | None:
