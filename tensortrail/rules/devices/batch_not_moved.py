@@ -311,8 +311,8 @@ def _are_tensors(
     tensors are asked; and a model that takes it, no pipeline."""
     assert isinstance(call.func, ast.Name)
     kind = module.kind_of(call.func)
-    asked = {called(each) for each in module.nodes(ast.Call) if _is_of(each, call.func.id)}
-    if kind is not Kind.MODULE and not asked & {"parameters", "train", "eval", "named_parameters"}:
+    asked = module.calls("parameters", "named_parameters", "train", "eval")
+    if kind is not Kind.MODULE and not any(_is_of(each, call.func.id) for each in asked):
         return False
     data = module.argument(loader, 0, "dataset")
     if data is None or any(each.arg is None for each in call.keywords):

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from tensortrail.findings import Edit, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import is_self, last_name, receiver
+from tensortrail.rules.shared.objects import is_before, is_self, last_name, receiver
+from tensortrail.rules.view import FunctionNode
 
 _REGISTERS = ("register_buffer", "register_parameter")
 
@@ -167,29 +168,33 @@ class Twice(nn.Module):
 def _taken(module: Module, call: ast.Call, attribute: str) -> ast.Assign | None:
     """The assignment before it that runs whenever the registration does."""
     function, text = module.function_of(call), f"self.{attribute}"
-    blocks = [function, *module.ancestors(call)]
-    found: ast.Assign | None = None
-    for node in module.earlier(call, ast.AST):
-        if module.function_of(node) is not function:
-            continue
-        if isinstance(node, ast.Assign) and text in map(module.text, node.targets):
-            if module.parent(node) in blocks:
-                found = found or node
-        elif _undoes(module, node, attribute):
-            return None
-    if found is None or module.kind_of(found.value).value in ("Parameter", "Module"):
+    others = module.once(_registrations, function or module.top).get(attribute, ())
+    if any(each is not call and is_before(each, call) for each in others):
         return None
+    blocks, found = [function, *module.ancestors(call)], None
+    for each in module.members(attribute, function):
+        statement = module.statement_of(each)
+        if module.text(each) != text or not is_before(each, call):
+            continue
+        if isinstance(each.ctx, ast.Del):
+            return None
+        is_own = isinstance(statement, ast.Assign) and each in statement.targets
+        if is_own and module.parent(statement) in blocks:
+            found = statement
+    if not isinstance(found, ast.Assign):
+        return None
+    return None if module.kind_of(found.value).value in ("Parameter", "Module") else found
+
+
+def _registrations(module: Module, function: FunctionNode) -> dict[str, list[ast.Call]]:
+    """What registers an attribute in the function, or takes it away, by its name."""
+    found: dict[str, list[ast.Call]] = {}
+    for call in module.calls(*_REGISTERS, "delattr", inside=function):
+        for each in call.args[:2]:
+            name = module.value_of(each).constant
+            if isinstance(name, str):
+                found.setdefault(name, []).append(call)
     return found
-
-
-def _undoes(module: Module, node: ast.AST, attribute: str) -> bool:
-    """It takes the attribute away, or had registered it before."""
-    if isinstance(node, ast.Delete):
-        return f"self.{attribute}" in map(module.text, node.targets)
-    if not isinstance(node, ast.Call) or last_name(node.func) not in (*_REGISTERS, "delattr"):
-        return False
-    constants = (module.value_of(each).constant for each in node.args)
-    return attribute in constants
 
 
 def _variable(module: Module, call: ast.Call, taken: ast.Assign, attribute: str) -> Fix | None:

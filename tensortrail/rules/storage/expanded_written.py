@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import ast
+import bisect
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import called, is_before, receiver
+from tensortrail.rules.shared.objects import called, receiver
 
 _EXPANDS = ("expand", "expand_as", "broadcast_to")
 
@@ -161,9 +162,9 @@ def _is_expanded(module: Module, call: ast.Call) -> bool:
 def _written(module: Module, made: ast.Assign, name: str) -> ast.AST | None:
     """The first write to it, in the same block or one below, before the name is bound anew."""
     function, block = module.function_of(made), module.parent(made)
-    for use in module.uses(name, function):
-        if not is_before(made, use) or use.lineno == made.lineno:
-            continue
+    uses = module.uses(name, function)
+    first = bisect.bisect_right(uses, made.lineno, key=lambda each: each.lineno)
+    for use in uses[first:]:
         up = module.parent(use)
         if isinstance(up, ast.AugAssign) and up.target is use:
             return up if _is_below(module, up, block) else None

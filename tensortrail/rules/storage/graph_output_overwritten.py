@@ -218,11 +218,21 @@ def _compiled(module: Module, call: ast.Call) -> ast.AST | None:
     """What compiled the function or model that is called, with CUDA graphs."""
     if not isinstance(call.func, ast.Name):
         return None
-    for function in module.nodes(ast.FunctionDef):
-        if function.name == call.func.id:
-            return next((e for e in function.decorator_list if _uses_graphs(module, e)), None)
+    decorated = module.once(_decorated, module.top)
+    if call.func.id in decorated:
+        return decorated[call.func.id]
     origins = module.value_of(call.func).origins
     return next((each for each in origins if _uses_graphs(module, each)), None)
+
+
+def _decorated(module: Module, file: ast.AST) -> dict[str, ast.expr]:
+    """The functions of the file that are compiled with CUDA graphs, and by what."""
+    return {
+        function.name: each
+        for function in module.nodes(ast.FunctionDef)
+        for each in function.decorator_list
+        if _uses_graphs(module, each)
+    }
 
 
 def _uses_graphs(module: Module, node: ast.expr) -> bool:

@@ -7,6 +7,7 @@ from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, is_before, receiver
+from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import Kind
 
 _SAME_MEMORY = ("detach", "numpy", "view", "flatten", "ravel", "squeeze")
@@ -195,24 +196,27 @@ def _weight(module: Module, node: ast.expr) -> str:
 
 def _step_after(module: Module, kept: ast.Assign) -> ast.Call | None:
     """`optimizer.step()` later in the same function; a scheduler's does not change weights."""
-    function = module.function_of(kept)
-    for call in module.later(kept, ast.Call):
-        if called(call) == "step" and module.function_of(call) is function:
-            owner = receiver(call)
-            text = module.text(owner).lower() if owner is not None else ""
-            if "sched" not in text and "env" not in text and "prof" not in text:
-                return call
-    return None
+    steps = module.once(_steps, module.function_of(kept) or module.top)
+    return next((each for each in steps if is_before(kept, each)), None)
+
+
+def _steps(module: Module, function: FunctionNode) -> list[ast.Call]:
+    around = None if function is module.top else function
+    found = []
+    for call in module.calls("step", inside=around):
+        owner = receiver(call)
+        text = module.text(owner).lower() if owner is not None else ""
+        others = any(word in text for word in ("sched", "env", "prof"))
+        if owner is not None and not others and module.function_of(call) is around:
+            found.append(call)
+    return found
 
 
 def _compared(module: Module, step: ast.Call, name: str, weight: str) -> ast.Name | None:
     """A use behind the step in one statement with the weight, or with what was read of it there."""
     function = module.function_of(step)
-    again = {
-        each.targets[0].id
-        for each in module.later(step, ast.Assign)
-        if isinstance(each.targets[0], ast.Name) and _weight(module, each.value) == weight
-    } - {name}
+    read = module.once(_read_again, function or module.top).get(weight, ())
+    again = {target for target, line in read if line > step.lineno} - {name}
     for use in module.uses(name, function):
         if not is_before(step, use):
             continue
@@ -225,6 +229,16 @@ def _compared(module: Module, step: ast.Call, name: str, weight: str) -> ast.Nam
         if again & others or weight in module.text(statement).replace(" ", ""):
             return use
     return None
+
+
+def _read_again(module: Module, function: FunctionNode) -> dict[str, list[tuple[str, int]]]:
+    """The variables that each weight is read into, with the line."""
+    found: dict[str, list[tuple[str, int]]] = {}
+    for each in module.nodes(ast.Assign, None if function is module.top else function):
+        target = each.targets[0]
+        if isinstance(target, ast.Name) and (weight := _weight(module, each.value)):
+            found.setdefault(weight, []).append((target.id, each.lineno))
+    return found
 
 
 def _copied(module: Module, value: ast.expr) -> Fix | None:

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import called, is_before, receiver, within
+from tensortrail.rules.shared.objects import called, is_before, is_self, receiver, within
 
 _HOLD_LAYERS = ("torch.nn.ModuleList", "torch.nn.Sequential")
 _CONTAINERS = ("Sequential", "ModuleList")
@@ -272,21 +272,29 @@ def _changed(module: Module, repeated: ast.BinOp, element: ast.expr) -> ast.AST 
     statement = module.parent(repeated)
     if not isinstance(statement, ast.Assign) or not module.value_of(element).is_tensor:
         return None
-    target = module.text(statement.targets[0])
-    around: ast.AST | None = module.function_of(statement)
-    if target.startswith("self."):
-        around = module.class_of(statement)
-    for node in module.nodes(ast.Subscript, around):
-        if module.text(node.value) != target or isinstance(node.slice, ast.Slice):
-            continue
-        up = module.parent(node)
-        if isinstance(up, ast.AugAssign) and up.target is node:
-            return up
-        if isinstance(up, ast.Attribute) and up.attr.endswith("_") and not up.attr.startswith("_"):
-            return up
-        if isinstance(up, ast.Subscript) and isinstance(up.ctx, ast.Store):
-            return up
-    return None
+    target = statement.targets[0]
+    names: Sequence[ast.expr] = ()
+    if isinstance(target, ast.Name):
+        names = module.uses(target.id, module.function_of(statement))
+    elif isinstance(target, ast.Attribute) and is_self(target.value):
+        names = module.members(target.attr, module.class_of(statement))
+    return next((up for each in names if (up := _written(module, each)) is not None), None)
+
+
+def _written(module: Module, name: ast.expr) -> ast.AST | None:
+    """`kept[i] += x`, `kept[i].add_(x)`, `kept[i][0] = x`"""
+    node = module.parent(name)
+    if not isinstance(node, ast.Subscript) or node.value is not name:
+        return None
+    up = module.parent(node)
+    if isinstance(node.slice, ast.Slice):
+        return None
+    if isinstance(up, ast.AugAssign) and up.target is node:
+        return up
+    if isinstance(up, ast.Attribute) and up.attr.endswith("_") and not up.attr.startswith("_"):
+        return up
+    stored = isinstance(up, ast.Subscript) and isinstance(up.ctx, ast.Store)
+    return up if stored else None
 
 
 def _of_before_the_loop(module: Module, append: ast.Call) -> ast.Assign | None:
