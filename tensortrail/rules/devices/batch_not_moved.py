@@ -173,9 +173,10 @@ from torch.utils.data import DataLoader
 
 def fit(data, model, device, moved):
     loader = DataLoader(data, batch_size=8, collate_fn=moved)
+    model.train()
     model.to(device)
     for batch in loader:
-        model(batch).backward()
+        model(**batch).backward()
 """
         ),
         Good(
@@ -184,11 +185,12 @@ from torch.utils.data import DataLoader
 
 def fit(data, model, device):
     loader = DataLoader(data, batch_size=8)
+    model.train()
     model.to(device)
     for batch in loader:
         for name in batch:
             batch[name] = batch[name].to(device)
-        model(batch).backward()
+        model(**batch).backward()
 """
         ),
     )
