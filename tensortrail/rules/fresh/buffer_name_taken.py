@@ -132,6 +132,20 @@ class Either(nn.Module):
         ),
         Good(
             """\
+from torch import nn
+
+class Skipping(nn.Module):
+    def __init__(self, size, skips):
+        super().__init__()
+        if skips:
+            self.skip = nn.Linear(size, size)
+        else:
+            self.register_parameter("skip", None)
+        self.bias = self.register_parameter("bias", None)
+"""
+        ),
+        Good(
+            """\
 import torch
 from torch import nn
 
@@ -171,7 +185,7 @@ def _taken(module: Module, call: ast.Call, attribute: str) -> ast.Assign | None:
     others = module.once(_registrations, function or module.top).get(attribute, ())
     if any(each is not call and is_before(each, call) for each in others):
         return None
-    blocks, found = [function, *module.ancestors(call)], None
+    found: ast.stmt | None = None
     for each in module.members(attribute, function):
         statement = module.statement_of(each)
         if module.text(each) != text or not is_before(each, call):
@@ -179,11 +193,21 @@ def _taken(module: Module, call: ast.Call, attribute: str) -> ast.Assign | None:
         if isinstance(each.ctx, ast.Del):
             return None
         is_own = isinstance(statement, ast.Assign) and each in statement.targets
-        if is_own and module.parent(statement) in blocks:
+        if is_own and _runs_too(module, statement, call):
             found = statement
     if not isinstance(found, ast.Assign):
         return None
     return None if module.kind_of(found.value).value in ("Parameter", "Module") else found
+
+
+def _runs_too(module: Module, statement: ast.stmt, call: ast.Call) -> bool:
+    """The statement stands in a block that also has the call, or what it stands in."""
+    around, path = module.parent(statement), [call, *module.ancestors(call)]
+    if around not in path or statement in path:
+        return False
+    inner = path[path.index(around) - 1]
+    blocks = [getattr(around, name, []) for name in ("body", "orelse", "finalbody")]
+    return any(statement in block and inner in block for block in blocks)
 
 
 def _registrations(module: Module, function: FunctionNode) -> dict[str, list[ast.Call]]:

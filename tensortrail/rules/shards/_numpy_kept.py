@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tensortrail.rules.shared.objects import is_false, keyword
+from tensortrail.rules.shared.objects import is_false, keyword, unpacks
 from tensortrail.rules.view import Module
 from tensortrail.rules.words import NOT_CONSTANT
 
@@ -48,7 +48,7 @@ def _loaded(module: Module, path: ast.expr) -> ast.Call | None:
     """`torch.load` of the same path, without `weights_only=False`."""
     for call in module.calls("torch.load"):
         read = module.argument(call, 0, "f")
-        if read is None or is_false(keyword(call, "weights_only")):
+        if read is None or unpacks(call) or is_false(keyword(call, "weights_only")):
             continue
         constants = [module.value_of(each).constant for each in (read, path)]
         same = constants[0] is not NOT_CONSTANT and constants[0] == constants[1]
