@@ -228,7 +228,7 @@ def _of_module(
         return of_module(world_of, called, base, env)
     if name in ("eval", "train", "requires_grad_", "half", "float"):
         return base
-    if name in MOVES:
+    if name in MOVES or name == "to_empty":
         after = moved(world_of, called, name, base, env)
         _moved_itself(called.node.func, after, env)
         return after

@@ -89,13 +89,35 @@ def _needed(module: Module, call: ast.Call) -> ast.expr | None:
 
 
 def _differ(module: Module, on: ast.expr | None, needs: ast.expr | None, call: ast.Call) -> bool:
+    if on is None and needs is None:
+        return _draws_by_default(module, call) and bool(gpu_defaults(module))
     if on is None:
         return needs is not None and (isinstance(needs, ast.Call) or may_be_a_gpu(module, needs))
-    by_default = module.qualified(call.func) in (*_FACTORIES, *_OF_THE_CPU)
-    plain = needs is None and by_default and keyword(call, "device") is None
-    if not plain or not may_be_a_gpu(module, on) or gpu_defaults(module):
+    if (
+        needs is not None
+        or not _draws_by_default(module, call)
+        or not may_be_a_gpu(module, on)
+        or gpu_defaults(module)
+    ):
         return False
     return module.gpu_made_default() is None
+
+
+def _draws_by_default(module: Module, call: ast.Call) -> bool:
+    """On the default device, as the call says nothing else."""
+    known = module.qualified(call.func) in (*_FACTORIES, *_OF_THE_CPU)
+    return known and keyword(call, "device") is None
+
+
+def is_certain(module: Module, draw: Draw) -> bool:
+    """The file makes a GPU the default device, or writes the device of the generator out."""
+    if draw.on is None:
+        return draw.needs is None
+    said = behind(module, draw.on)
+    if isinstance(said, ast.Call) and called(said) == "device" and said.args:
+        said = said.args[0]
+    written = isinstance(said, ast.Constant) and str(said.value).startswith("cuda")
+    return written and draw.needs is None and module.qualified(draw.call.func) in _OF_THE_CPU
 
 
 def is_meant(draw: Draw) -> bool:

@@ -6,16 +6,19 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from tensortrail.findings import Fix, Safety
 from tensortrail.rules.devices._batches import is_to_a_device
 from tensortrail.rules.shared.functions import called_here, matched, parameter_names
 from tensortrail.rules.shared.layers import WITH_PARAMETERS
 from tensortrail.rules.shared.moves import MAY_PLACE, TO_DEVICE
 from tensortrail.rules.shared.objects import called, given, receiver, root_of
+from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Kind
 
 _DEEPEST = 3
 """Functions that hand a model on to the one that puts a layer into it."""
+_PARAMETERS = ("torch.nn.Parameter", "torch.nn.parameter.Parameter")
 _HARMLESS = frozenset(
     "train eval parameters named_parameters requires_grad_ print len isinstance modules children "
     "named_modules named_children zero_grad state_dict load_state_dict summary getattr hasattr "
@@ -137,10 +140,21 @@ def makes_layers(module: Module, cls: ast.AST) -> bool:
                 return False
             calls = module.nodes(ast.Call, each)
             return any(
-                module.qualified(c.func).startswith("torch.nn.") and _has_parameters(module, c)
+                module.qualified(c.func) in _PARAMETERS
+                or (module.qualified(c.func).startswith("torch.nn.") and _has_parameters(module, c))
                 for c in calls
             )
     return False
+
+
+def is_written_gpu(module: Module, moved: ast.Call) -> bool:
+    """`.cuda()`, `.to("cuda")`: the file decides that it is a GPU."""
+    if called(moved) == "cuda":
+        return True
+    said = behind(module, moved.args[0]) if moved.args else None
+    if isinstance(said, ast.Call) and called(said) == "device" and said.args:
+        said = said.args[0]
+    return isinstance(said, ast.Constant) and str(said.value).startswith("cuda")
 
 
 def _moved_before(module: Module, made: ast.Call, model: str) -> ast.Call | None:
@@ -188,3 +202,12 @@ def _calls_it(module: Module, call: ast.Call, model: str) -> bool:
 
 def _is_name(node: ast.expr | None, names: list[str]) -> bool:
     return isinstance(node, ast.Name) and node.id in names
+
+
+def moved_too(module: Module, found: Replaced) -> Fix | None:
+    arguments = ", ".join(module.text(each) for each in found.moved.args)
+    if found.moved.keywords:
+        return None
+    attr = found.moved.func.attr if isinstance(found.moved.func, ast.Attribute) else "to"
+    edit = module.replace(found.made, f"{module.text(found.made)}.{attr}({arguments})")
+    return module.fix("move it as the model was moved", Safety.UNSAFE, edit)

@@ -24,7 +24,7 @@ from tensortrail.rules.shared.imports import imported_packages
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import device_given
 from tensortrail.rules.shared.moves import TO_DEVICE
-from tensortrail.rules.shared.objects import given
+from tensortrail.rules.shared.objects import given, is_self, receiver
 from tensortrail.rules.view import FunctionNode
 
 _FOR_GPUS = ("triton", "cupy", "pycuda", "cuda", "flash_attn", "apex")
@@ -299,9 +299,15 @@ def _spreads_its_parts(module: Module, function: FunctionNode) -> bool:
         isinstance(said := next(iter(given(each)), None), ast.Constant)
         and (isinstance(said.value, int) or ":" in str(said.value))
         and (around := module.function_of(each)) is not None
-        and sets_up(around)
+        and (sets_up(around) or _is_of_self(each))
         for each in moves
     )
+
+
+def _is_of_self(move: ast.Call) -> bool:
+    """`self.head.to("cuda:1")`."""
+    owner = receiver(move)
+    return isinstance(owner, ast.Attribute) and is_self(owner.value)
 
 
 def _written(module: Module) -> Iterator[ast.Call]:

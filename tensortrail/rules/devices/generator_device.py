@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule, Timeline
-from tensortrail.rules.devices._generators import Draw, is_meant, unfit_draws
+from tensortrail.rules.devices._generators import Draw, is_certain, is_meant, unfit_draws
 from tensortrail.rules.devices._refused_generators import (
     on_the_device,
     refused_generators,
@@ -137,6 +137,17 @@ def main(rows):
         print(batch)
 """,
         ),
+        Bad(
+            """\
+import torch
+from torch.utils.data import random_split
+
+def parts(data):
+    torch.set_default_tensor_type("torch.cuda.FloatTensor")
+    return random_split(data, [0.8, 0.2], generator=torch.Generator().manual_seed(3))
+""",
+            lines=(6,),
+        ),
     )
     good = (
         Good(
@@ -223,13 +234,14 @@ def order(size, generator=None):
 
     def _unfit(self, module: Module, draw: Draw) -> Finding:
         on = f"`{module.text(draw.on)}`" if draw.on is not None else "the CPU"
-        needs = f"`{one_line(module, draw.needs)}`" if draw.needs is not None else "the CPU"
+        plain = "the CPU" if draw.on is not None else "the default device, a GPU,"
+        needs = f"`{one_line(module, draw.needs)}`" if draw.needs is not None else plain
         return self.finding(
             module,
             draw.call,
             f"the numbers are drawn on {needs} with a generator on {on}: torch refuses one on "
             "another device",
-            severity=Severity.NOTE if is_meant(draw) else Severity.WARNING,
+            severity=_weight(module, draw),
             trail=[(draw.made, f"a generator on {on}")],
         )
 
@@ -277,3 +289,9 @@ def _where(module: Module, call: ast.Call) -> str:
         if origin.decides is Decides.MOVED and origin.node is not None:
             return f"made on the default device, then moved to `{one_line(module, origin.node)}`"
     return ""
+
+
+def _weight(module: Module, draw: Draw) -> Severity:
+    if is_certain(module, draw):
+        return Severity.ERROR
+    return Severity.NOTE if is_meant(draw) else Severity.WARNING

@@ -3,14 +3,19 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
+from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._device_aware import sets_up
 from tensortrail.rules.devices._lying import described, is_module, out_of_place, unless
 from tensortrail.rules.devices._makers import outermost
 from tensortrail.rules.devices._passed_before_call import is_moved_by_another
 from tensortrail.rules.devices._put_or_made import LAYERS, placed
-from tensortrail.rules.devices._replaced_after_move import Replaced, replaced_after_move
+from tensortrail.rules.devices._replaced_after_move import (
+    Replaced,
+    is_written_gpu,
+    moved_too,
+    replaced_after_move,
+)
 from tensortrail.rules.places import Meeting, Place, Where
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line
@@ -22,7 +27,8 @@ class ModuleNotMoved(Rule):
     ## What it does
     Notes a new or loaded module that nothing moves, if it is called with a tensor that was moved,
     or that is on the device of an argument. Also notes a new layer that is put into a model after
-    the model was moved (`net.fc = nn.Linear(...)`), if nothing moves the layer before the call.
+    the model was moved (`net.fc = nn.Linear(...)`), if nothing moves the layer before the call: an
+    error if the move is written as one to a GPU (`.cuda()`).
 
     ## Why is this bad?
     On a GPU the call raises "Expected all tensors to be on the same device": a new module is on the
@@ -358,19 +364,21 @@ def main(where):
                     yield self._reported(module, meeting, made, found[1])
 
     def _replaced(self, module: Module, found: Replaced) -> Finding:
+        certain = found.put is None and is_written_gpu(module, found.moved)
         return self.finding(
             module,
             found.made,
             f"this `{one_line(module, found.made.func)}` is put into `{found.model}` after line "
             f"{found.moved.lineno} moved it: its parameters are on the default device when line "
             f"{found.used.lineno} calls `{found.model}`",
+            severity=Severity.ERROR if certain and module.gpu_made_default() is None else None,
             trail=(
                 (found.moved, "the model is moved"),
                 (found.made, "made on the default device"),
                 (found.put, "put into the model here"),
                 (found.used, "called"),
             ),
-            fixes=[] if found.put is not None else [_moved_too(module, found)],
+            fixes=[] if found.put is not None else [moved_too(module, found)],
         )
 
     def _reported(self, module: Module, meeting: Meeting, made: ast.AST, there: Place) -> Finding:
@@ -389,12 +397,3 @@ def main(where):
                 (meeting.node, f"called with a tensor {described(there)}"),
             ),
         )
-
-
-def _moved_too(module: Module, found: Replaced) -> Fix | None:
-    arguments = ", ".join(module.text(each) for each in found.moved.args)
-    if found.moved.keywords:
-        return None
-    attr = found.moved.func.attr if isinstance(found.moved.func, ast.Attribute) else "to"
-    edit = module.replace(found.made, f"{module.text(found.made)}.{attr}({arguments})")
-    return module.fix("move it as the model was moved", Safety.UNSAFE, edit)

@@ -11,7 +11,7 @@ from tensortrail.rules.devices._stateless import WITHOUT_WEIGHTS, is_stateless
 from tensortrail.rules.shared.given_weights import takes_its_weights
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import MOVES
-from tensortrail.rules.shared.objects import called, receiver
+from tensortrail.rules.shared.objects import called, is_none, keyword, receiver
 from tensortrail.rules.shared.origins import behind
 
 _ADDS = ("append", "extend", "insert")
@@ -107,6 +107,23 @@ class Net(nn.Module):
         return self.blocks[0](x)
 """,
             lines=(13,),
+        ),
+        Bad(
+            """\
+from torch import nn
+
+
+class Scored(nn.Module):
+    def __init__(self, weights):
+        super().__init__()
+        self.losses = []
+        for each in weights:
+            self.losses.append(nn.CrossEntropyLoss(weight=each))
+
+    def forward(self, x, y):
+        return self.losses[0](x, y)
+""",
+            lines=(9,),
         ),
     )
     good = (
@@ -292,13 +309,20 @@ def _has_weights(module: Module, node: ast.expr) -> bool:
     owner, _, last = module.qualified(node.func).rpartition(".")
     if owner.startswith("torch.nn") and "functional" not in owner:
         is_empty = last == "Sequential" and not node.args
-        return last[:1].isupper() and not is_empty and not WITHOUT_WEIGHTS.search(last)
+        holds = _is_weighted(node) or not WITHOUT_WEIGHTS.search(last)
+        return last[:1].isupper() and not is_empty and holds
     value = module.value_of(node)
     facts = module.class_facts(value.cls) if value.kind is Kind.MODULE and value.cls else None
     named = value.cls.rpartition(".")[2]
     if facts is None or not facts.fields or WITHOUT_WEIGHTS.search(named):
         return False
     return module.about(value.cls, is_stateless) is not True
+
+
+def _is_weighted(made: ast.Call) -> bool:
+    """A loss that is given weights keeps them in a buffer."""
+    given = (keyword(made, name) for name in ("weight", "pos_weight"))
+    return any(each is not None and not is_none(each) for each in given)
 
 
 def _is_read(module: Module, cls: ast.ClassDef, name: str, holder: ast.expr) -> bool:

@@ -125,6 +125,19 @@ def tie(model, table):
         Good(
             """\
 import torch
+from torch import nn
+
+def fill(x, start):
+    with torch.device("meta"):
+        head = nn.Linear(8, 8)
+    head.to_empty(device="cpu")
+    start(head)
+    return head(x).mean().item()
+"""
+        ),
+        Good(
+            """\
+import torch
 
 def has_values(size):
     x = torch.empty(size, device="meta")

@@ -7,7 +7,7 @@ from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, is_false, is_true, keyword, name_of, receiver
-from tensortrail.rules.shared.on_meta import class_emptied
+from tensortrail.rules.shared.on_meta import class_emptied, is_written_after
 
 _INTERNALS = ("_non_persistent_buffers_set", "_parameters", "_buffers", "_modules")
 _WRITES = ("add", "update", "discard", "remove", "pop", "clear", "setdefault")
@@ -199,6 +199,26 @@ class Rotated(nn.Module):
                 self.register_buffer(name, value.data)
 """
         ),
+        Good(
+            """\
+import torch
+from torch import nn
+
+class Rotary(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.layer = nn.Linear(size, size)
+        self.register_buffer("rates", 1.0 / torch.arange(1, size), persistent=False)
+
+def load(path):
+    with torch.device("meta"):
+        net = Rotary(8)
+    net.to_empty(device="cuda")
+    net.load_state_dict(torch.load(path, map_location="cuda"))
+    net.rates.copy_(1.0 / torch.arange(1, 8))
+    return net
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -258,7 +278,7 @@ class Rotated(nn.Module):
             after = [called(each) for each in module.later(call, ast.Call)]
             if "load_state_dict" not in after or _computes_again(after):
                 continue
-            if lost is not None:
+            if lost is not None and not is_written_after(module, call, lost):
                 yield self._uncomputed(module, call, lost)
             if sent is None:
                 continue

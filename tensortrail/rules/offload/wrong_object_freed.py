@@ -10,6 +10,7 @@ from tensortrail.rules.offload._deleted_arguments import (
     collects_later,
     is_meant_to_go,
     kept_arguments,
+    only_frees,
 )
 from tensortrail.rules.offload._left_over import left_over
 from tensortrail.rules.shared.in_tests import in_tests
@@ -31,10 +32,11 @@ class WrongObjectFreed(Rule):
       while a variable holds another result of the same call that is used afterwards;
     - a hook or move after a loop that only skips elements (`continue`): it acts on the last one;
     - `x.to(device)` in a loop that never binds `x`, where an earlier loop does;
-    - `m.to(device)` directly before the offload of another module in the same forward hook.
+    - `m.to(device)` directly before the offload of another module in the same forward hook;
+    - a function that only deletes its parameter and calls `gc.collect()` or `empty_cache()`. The
+      caller still has the object.
 
-    Reported as a note: `del module` of a parameter of the function, followed by `gc.collect()` or
-    `empty_cache()`. The caller still has the object.
+    Reported as a note: the same `del` in a function that does more.
 
     ## Why is this bad?
     The next allocation runs out of memory, because what was to be freed is still in use. If the
@@ -136,6 +138,18 @@ def quantize(linears, norms, convert, device):
         norm.replace_by(replaced)
         replaced.to("cpu")
 """,
+        ),
+        Bad(
+            """\
+import gc
+import torch
+
+def free(model):
+    del model
+    gc.collect()
+    torch.cuda.empty_cache()
+""",
+            lines=(5,),
         ),
     )
     good = (
@@ -259,7 +273,7 @@ def frames(container):
                     delete,
                     f"`del {', '.join(freed)}` only ends a name of this function: the caller still "
                     "has the object, and its memory is not free",
-                    severity=Severity.NOTE,
+                    severity=None if only_frees(module, delete) else Severity.NOTE,
                 )
 
     def _after_the_loop(self, module: Module) -> Iterator[Finding]:

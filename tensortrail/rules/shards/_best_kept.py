@@ -8,15 +8,28 @@ from collections.abc import Iterator
 from tensortrail.rules import Module
 from tensortrail.rules.shards._snapshots import Snapshot, is_shallow, snapshot_of
 from tensortrail.rules.shared.objects import called, given, name_of, receiver, within
+from tensortrail.rules.shared.optimizers import is_optimizer
 
 Loop = ast.For | ast.While
 _LOOPS = (ast.For, ast.While)
 
 
 def kept_state(module: Module, value: ast.expr) -> Snapshot | None:
-    """The state dict that is kept, by itself or among other things."""
+    """The state dict that is kept, by itself or among other things; or the model itself."""
+    if isinstance(value, ast.Name):
+        return Snapshot(value.id) if _is_trained(module, value) else None
     members = value.values if isinstance(value, ast.Dict) else [value]
     return next(filter(None, (snapshot_of(module, each) for each in members)), None)
+
+
+def _is_trained(module: Module, model: ast.Name) -> bool:
+    """An optimizer of torch is made of its parameters."""
+    for call in module.calls("parameters", "named_parameters"):
+        owner, up = receiver(call), module.parent(call)
+        of_model = owner is not None and module.text(owner) == model.id
+        if of_model and isinstance(up, ast.Call) and is_optimizer(module, up):
+            return True
+    return False
 
 
 def round_kept(

@@ -12,14 +12,14 @@ from tensortrail.rules.shared.lines import place
 
 
 class BestRoundNotCopied(Rule):
-    """The state dict of the best round is kept without a copy, and training goes on.
+    """The weights of the best round are kept without a copy, and training goes on.
 
     ## What it does
-    In code, reports `best = model.state_dict()`, directly or in a dict, under a condition in a loop
-    that trains `model`, if `best` is used after the loop. Copies that copy no tensors count as
-    well: `dict(model.state_dict())`, `copy.copy` of it and, as a warning, values taken with
-    `.cpu()`, which copies nothing while the model is on the CPU. A loop whose best state is loaded
-    into `model` afterwards is taken to train it.
+    In code, reports `best = model.state_dict()`, directly or in a dict, or `best = model` itself,
+    under a condition in a loop that trains `model`, if `best` is used after the loop. Copies that
+    copy no tensors count as well: `dict(model.state_dict())`, `copy.copy` of it and, as a warning,
+    values taken with `.cpu()`, which copies nothing while the model is on the CPU. A loop whose
+    best state is loaded into `model` afterwards is taken to train it.
 
     In a recorded run, reports `model.load_state_dict(state)` where `state` holds the tensors of the
     model itself, and optimizers have stepped since it was taken.
@@ -40,7 +40,7 @@ class BestRoundNotCopied(Rule):
     name = "best-round-not-copied"
     since = "0.2.0"
     severity = Severity.ERROR
-    triggers = (("state_dict(", "for "), ("state_dict(", "while "))
+    triggers = (("state_dict(", "for "), ("state_dict(", "while "), ("torch", "for ", ".step("))
 
     bad = (
         Bad(
@@ -150,6 +150,23 @@ def fit(model, optimizer, loader, measured):
         if score > best:
             best, kept = score, model.state_dict()
     model.load_state_dict(kept)
+""",
+            lines=(9,),
+        ),
+        Bad(
+            """\
+import torch
+
+def fit(model, x, y):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    lowest, best = float("inf"), None
+    for _ in range(10):
+        loss = (model(x) - y).pow(2).mean()
+        if loss.item() < lowest:
+            lowest, best = loss.item(), model
+        loss.backward()
+        optimizer.step()
+    return best
 """,
             lines=(9,),
         ),

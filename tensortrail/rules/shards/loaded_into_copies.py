@@ -5,51 +5,129 @@ import os
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity, Site
-from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
+from tensortrail.rules.shards._loaded_empty import empty_given
 from tensortrail.rules.shared.mends import edited, line_behind, statement_of
+from tensortrail.rules.shared.sentences import first_of
 
 OP = "dcp.load"
 
 
 class LoadedIntoCopies(Rule):
-    """A distributed checkpoint is loaded into copies of the weights, which are never used.
+    """A distributed checkpoint is loaded into copies that are never used, or into an empty dict.
 
     ## What it does
-    In a recorded run, reports a `torch.distributed.checkpoint.load` into tensors that are not the
-    model's own, though a model has a weight for each of their keys, if nothing reads these tensors
-    until the end: no `load_state_dict`, no copy, no comparison, no save.
+    In code, reports `state = {}` that is given to `torch.distributed.checkpoint.load` with nothing
+    in it. In a recorded run, reports the same, and a load into tensors that are not the model's
+    own, though a model has a weight for each of their keys, if nothing reads these tensors until
+    the end: no `load_state_dict`, no copy, no comparison, no save.
 
     ## Why is this bad?
     The model keeps its initial weights, and no error is raised: a run that should resume starts
-    anew. The load writes only into the tensors that it is given.
-
-    ## Example
-    ```python
-    state = {key: value.clone() for key, value in model.state_dict().items()}
-    dcp.load(state, checkpoint_id=folder)
-    ```
-    Use instead:
-    ```python
-    state = {key: value.clone() for key, value in model.state_dict().items()}
-    dcp.load(state, checkpoint_id=folder)
-    model.load_state_dict(state)
-    ```
+    anew. The load writes only into the tensors that it is given, and gives back none that it is
+    not asked for.
 
     ## Fix safety
-    Unsafe: the model then has other weights.
+    Unsafe: the model then has other weights. Of an empty dict, no fix is offered.
 
     ## References
     - pytorch documentation, `torch.distributed.checkpoint`: "load operates in place"
+    - pytorch/pytorch#126881
     """
 
     code = "SHD442"
     name = "loaded-into-copies"
     severity = Severity.ERROR
+    triggers = (("checkpoint", "load("),)
+
+    bad = (
+        Bad(
+            """\
+import torch.distributed.checkpoint as dcp
+
+def restore(model, folder):
+    state = {}
+    dcp.load(state, checkpoint_id=folder)
+    model.load_state_dict(state["model"])
+""",
+            lines=(5,),
+            instead="""\
+import torch.distributed.checkpoint as dcp
+
+def restore(model, folder):
+    state = {"model": model.state_dict()}
+    dcp.load(state, checkpoint_id=folder)
+    model.load_state_dict(state["model"])
+""",
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch.distributed.checkpoint as dcp
+
+def restore(model, folder, wanted):
+    state = {}
+    for name, value in model.state_dict().items():
+        if name in wanted:
+            state[name] = value
+    dcp.load(state, checkpoint_id=folder)
+    model.load_state_dict(state, strict=False)
+"""
+        ),
+        Good(
+            """\
+import torch.distributed.checkpoint as dcp
+
+def restore(model, folder, fill):
+    state = dict()
+    fill(state, model)
+    dcp.load(state, checkpoint_id=folder)
+    model.load_state_dict(state)
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        for call in module.calls("load", "load_state_dict"):
+            given = module.argument(call, 0, "state_dict")
+            made = empty_given(module, call, given) if isinstance(given, ast.Name) else None
+            if made is not None:
+                yield self.finding(
+                    module,
+                    call,
+                    f"`{module.text(made.targets[0])}` is empty, and nothing is loaded: "
+                    f"`{module.text(call.func)}` fills the entries that it finds in it",
+                    trail=[(made, "made empty here")],
+                )
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         for event in timeline.events(Did.HOOK):
             if "unread" in event.facts:
                 yield self._found(timeline, event, str(event.facts["unread"]))
+            elif "unfilled" in event.facts:
+                yield self._empty(timeline, event)
+
+    def _empty(self, timeline: Timeline, event: Event) -> Finding:
+        keys = [str(each) for each in event.facts["unfilled"]]
+        count = int(event.facts.get("count", len(keys)))
+        listed = first_of([f"`{each}`" for each in keys], 3, count)
+        first = sorted({each.partition(".")[0] for each in keys if "." in each})
+        shape = f': `{{"{first[0]}": ...}}`' if len(first) == 1 else ""
+        return self.finding_in_run(
+            timeline,
+            event,
+            f"`{event.op}` is given an empty dict and loads nothing: it fills the entries that it "
+            f"finds there, and the checkpoint has {listed}",
+            fixes=[
+                Fix(
+                    f"give it a dict with the keys that were saved, to be filled{shape}, for "
+                    "example of `model.state_dict()`",
+                    Safety.DISPLAY,
+                    (),
+                )
+            ],
+        )
 
     def _found(self, timeline: Timeline, event: Event, model: str) -> Finding:
         count, path = event.facts.get("count"), os.path.basename(str(event.facts.get("path")))

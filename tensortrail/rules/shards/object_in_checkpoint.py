@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
-from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
+from tensortrail.rules.shards._numpy_kept import numpy_kept
 from tensortrail.rules.shared.failures import was_handled
 from tensortrail.rules.shared.lines import where
 from tensortrail.rules.shared.saved_files import saves_before
@@ -18,6 +19,9 @@ class ObjectInCheckpoint(Rule):
     """A checkpoint holds an object of a class, which `torch.load` refuses by default.
 
     ## What it does
+    In code, reports a number or an array of NumPy in the dict that `torch.save` writes, if the same
+    file loads this checkpoint without `weights_only=False`.
+
     In a recorded run, reports a `torch.load` that refused a file because of a class in it: a whole
     module, an `argparse.Namespace`, a NumPy number. The finding names the line that saved it, if
     the run saw it.
@@ -34,18 +38,6 @@ class ObjectInCheckpoint(Rule):
     was not an allowed global by default.
     ```
 
-    ## Example
-    ```python
-    torch.save(model, "model.pt")
-    model = torch.load("model.pt")
-    ```
-    Use instead:
-    ```python
-    torch.save(model.state_dict(), "model.pt")
-    model = Net()
-    model.load_state_dict(torch.load("model.pt"))
-    ```
-
     ## Fix safety
     Unsafe: `weights_only=False` runs what the file says. It is offered only for files that the same
     run has written.
@@ -57,6 +49,61 @@ class ObjectInCheckpoint(Rule):
     code = "SHD447"
     name = "object-in-checkpoint"
     severity = Severity.ERROR
+    triggers = (("numpy", "torch.save", "torch.load"),)
+
+    bad = (
+        Bad(
+            """\
+import numpy as np
+import torch
+
+def fit(model, losses):
+    lowest = np.mean(losses)
+    torch.save({"model": model.state_dict(), "loss": lowest}, "best.pt")
+    model.load_state_dict(torch.load("best.pt")["model"])
+""",
+            lines=(6,),
+            instead="""\
+import numpy as np
+import torch
+
+def fit(model, losses):
+    lowest = float(np.mean(losses))
+    torch.save({"model": model.state_dict(), "loss": lowest}, "best.pt")
+    model.load_state_dict(torch.load("best.pt")["model"])
+""",
+        ),
+    )
+    good = (
+        Good(
+            """\
+import numpy as np
+import torch
+
+def fit(model, losses):
+    lowest = float(np.mean(losses))
+    torch.save({"model": model.state_dict(), "loss": lowest}, "best.pt")
+    model.load_state_dict(torch.load("best.pt")["model"])
+
+def other(model, losses):
+    torch.save({"model": model.state_dict(), "losses": np.array(losses)}, "all.pt")
+    return torch.load("all.pt", weights_only=False)
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        for save in module.calls("torch.save"):
+            kept = numpy_kept(module, save)
+            if kept is not None:
+                yield self.finding(
+                    module,
+                    save,
+                    f"`{kept.key}` is an object of NumPy, and `torch.load` in line "
+                    f"{kept.load.lineno} reads tensors and plain values only: it refuses the file",
+                    severity=Severity.WARNING,
+                    trail=[(kept.made, "made by NumPy"), (kept.load, "refused here")],
+                )
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         for event in timeline.events(Did.HOOK):

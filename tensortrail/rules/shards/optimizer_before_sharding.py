@@ -6,11 +6,15 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.objects import called, given, receiver
+from tensortrail.rules.shared.on_meta import meta_context
 from tensortrail.rules.shared.optimizers import model_behind
 from tensortrail.rules.shared.sentences import one_line
 
-_REPLACE = ("FullyShardedDataParallel", "fully_shard", "parallelize_module")
+_REPLACE = ("FullyShardedDataParallel", "fully_shard", "parallelize_module", "setup_module")
 """They give the model other parameters."""
+_OF_MODELS = ("to_empty",)
+"""Methods of a model on meta that do the same."""
 
 
 class OptimizerBeforeSharding(Rule):
@@ -18,8 +22,9 @@ class OptimizerBeforeSharding(Rule):
 
     ## What it does
     Reports `torch.optim.AdamW(model.parameters())`, if the same function passes the model to
-    `FullyShardedDataParallel`, `fully_shard` or `parallelize_module` afterwards and makes no other
-    optimizer after that.
+    `FullyShardedDataParallel`, `fully_shard`, `parallelize_module` or Fabric's `setup_module`
+    afterwards and makes no other optimizer after that. So does `to_empty` of a model that was made
+    on meta.
 
     ## Why is this bad?
     The weights never change, and no error is raised. Sharding replaces the parameters of the model;
@@ -36,7 +41,7 @@ class OptimizerBeforeSharding(Rule):
     code = "SHD432"
     name = "optimizer-before-sharding"
     severity = Severity.ERROR
-    triggers = tuple(("parameters(", f"{name}") for name in _REPLACE)
+    triggers = tuple(("parameters(", name) for name in (*_REPLACE, *_OF_MODELS))
 
     bad = (
         Bad(
@@ -75,6 +80,34 @@ def prepared(model, mesh):
 """,
             lines=(6,),
         ),
+        Bad(
+            """\
+import torch
+from torch import nn
+
+def prepared(device):
+    with torch.device("meta"):
+        model = nn.Linear(8, 8)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model.to_empty(device=device)
+    model.reset_parameters()
+    return model, optimizer
+""",
+            lines=(7,),
+        ),
+        Bad(
+            """\
+import torch
+from lightning.fabric import Fabric
+
+fabric = Fabric(devices=2, strategy="fsdp")
+model = torch.nn.Linear(8, 8)
+optimizer = torch.optim.Adam(model.parameters())
+model = fabric.setup_module(model)
+optimizer = fabric.setup_optimizers(optimizer)
+""",
+            lines=(6,),
+        ),
     )
     good = (
         Good(
@@ -103,6 +136,18 @@ def one_of_two(model, sharded):
         optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
         return model, optimizer
     return model, torch.optim.SGD(model.parameters(), lr=1.0)
+"""
+        ),
+        Good(
+            """\
+import torch
+from lightning.fabric import Fabric
+
+fabric = Fabric(devices=2, strategy="ddp")
+model = torch.nn.Linear(8, 8)
+optimizer = torch.optim.Adam(model.parameters())
+model = fabric.setup_module(model)
+model.to_empty(device="cuda")
 """
         ),
     )
@@ -142,15 +187,51 @@ def _sharded_after(module: Module, assign: ast.Assign, model: str) -> ast.Call |
     wraps = [
         call
         for call in module.later(assign, ast.Call)
-        if module.qualified(call.func).rpartition(".")[2] in _REPLACE
-        and call.args
-        and module.text(call.args[0]) == model
-        and module.function_of(call) is module.function_of(assign)
+        if _replaces(module, call, model) and module.function_of(call) is module.function_of(assign)
     ]
     if not wraps:
         return None
     target = module.text(assign.targets[0])
     again = any(
-        target in map(module.text, each.targets) for each in module.later(wraps[0], ast.Assign)
+        target in map(module.text, each.targets) and not _goes_through(module, each, target)
+        for each in module.later(wraps[0], ast.Assign)
     )
     return None if again else wraps[0]
+
+
+def _goes_through(module: Module, assign: ast.Assign, name: str) -> bool:
+    """`optimizer = fabric.setup_optimizers(optimizer)`: it keeps the same parameters."""
+    call = assign.value
+    return (
+        isinstance(call, ast.Call)
+        and called(call) == "setup_optimizers"
+        and name in map(module.text, call.args)
+    )
+
+
+def _replaces(module: Module, call: ast.Call, model: str) -> bool:
+    if called(call) in _OF_MODELS:
+        owner = receiver(call)
+        return owner is not None and module.text(owner) == model and _was_on_meta(module, call)
+    name = module.qualified(call.func).rpartition(".")[2] or called(call)
+    if name not in _REPLACE or not call.args or module.text(call.args[0]) != model:
+        return False
+    return name != "setup_module" or _is_of_fabric(module, call)
+
+
+def _was_on_meta(module: Module, emptied: ast.Call) -> bool:
+    """It was made on meta a few lines before."""
+    owner = receiver(emptied)
+    for made in module.earlier(emptied, ast.Assign):
+        if owner is not None and module.text(owner) in map(module.text, made.targets):
+            return meta_context(module, made) is not None
+    return False
+
+
+def _is_of_fabric(module: Module, call: ast.Call) -> bool:
+    """A `Fabric` that the file makes with a strategy that shards."""
+    owner = receiver(call)
+    origins = module.value_of(owner).origins if owner is not None else ()
+    made = [each for each in origins if isinstance(each, ast.Call) and called(each) == "Fabric"]
+    said = [module.text(each) for call in made for each in given(call)]
+    return any(word in text.lower() for text in said for word in ("fsdp", "modelparallel"))

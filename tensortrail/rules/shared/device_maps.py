@@ -66,7 +66,10 @@ def on_one(timeline: Timeline, use: Event, model: str, device: str) -> Iterator[
         if event.facts.get("model") == model and event.process == use.process:
             sizes = [each.get("nbytes") for each in rows(event)]
             whole = sum(each for each in sizes if isinstance(each, int))
-            why = f"puts the whole model, which takes {size(whole)}, on {device} in the first place"
+            why = (
+                f"puts the whole model, which takes {size(whole)}, on {device} in the first place, "
+                "its inputs too; or leave the move out"
+            )
             yield _given(timeline, event, {"": device}, why)
             return
 

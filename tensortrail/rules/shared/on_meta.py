@@ -37,3 +37,21 @@ def class_emptied(module: Module, emptied: ast.Call) -> tuple[ast.ClassDef, ast.
             cls = next(classes, None)
             return (cls, before) if cls is not None else None
     return None
+
+
+def is_written_after(module: Module, emptied: ast.Call, buffer: ast.Call) -> bool:
+    """`net.rotary.rates.copy_(...)`, `net.rotary.rates = ...` behind `to_empty`, of the buffer that
+    `register_buffer("rates", ...)` made."""
+    name = module.value_of(buffer.args[0]).constant
+    return any(
+        each.attr == name and (isinstance(each.ctx, ast.Store) or _is_filled(module, each))
+        for each in module.later(emptied, ast.Attribute)
+    )
+
+
+def _is_filled(module: Module, buffer: ast.Attribute) -> bool:
+    """By a method whose name ends as those do that write, or a part of it is assigned."""
+    up = module.parent(buffer)
+    if isinstance(up, ast.Attribute):
+        return up.attr.endswith("_") or up.attr == "data"
+    return isinstance(up, ast.Subscript) and isinstance(up.ctx, ast.Store)

@@ -37,6 +37,39 @@ def assignment(frame: FrameType, name: str, line: int) -> ast.stmt | None:
     return max(above, key=lambda node: node.lineno, default=None)
 
 
+def filled_at(file: str, line: int, name: str) -> int:
+    """The first line of the class that puts something into the list or dict which the line made
+    empty: `self.kept[key] = ...`, `self.kept.append(...)`. The line itself if it is not empty."""
+    tree = tree_of(file)
+    statement = statement_at(tree, line) if tree else None
+    if tree is None or not _makes_empty(statement):
+        return line
+    around = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
+              and node.lineno <= line <= (node.end_lineno or 0)]  # fmt: skip
+    inner = max(around, key=lambda node: node.lineno, default=None)
+    fills = [line_of for node in ast.walk(inner or tree) if (line_of := _filled(node, name))]
+    return min(fills, default=line)
+
+
+def _makes_empty(statement: ast.stmt | None) -> bool:
+    match statement:
+        case ast.Assign(value=ast.Dict(keys=[]) | ast.List(elts=[])):
+            return True
+        case ast.Assign(value=ast.Call(func=ast.Name(id="dict" | "list"), args=[], keywords=[])):
+            return True
+    return False
+
+
+def _filled(node: ast.AST, name: str) -> int:
+    """The line, if it puts something into it; else 0."""
+    match node:
+        case ast.Assign(targets=[ast.Subscript(value=ast.Attribute(attr=kept))]):
+            return node.lineno if kept == name else 0
+        case ast.Call(func=ast.Attribute(attr="append", value=ast.Attribute(attr=kept))):
+            return node.lineno if kept == name else 0
+    return 0
+
+
 def _targets(node: Assigning) -> set[str]:
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
     return {

@@ -15,8 +15,14 @@ from typing import Any
 import torch
 
 from tensortrail.findings import Site
+from tensortrail.rules.shared.moves import MOVES
 from tensortrail.tracer.identity.assigned_lines import assigned_at
-from tensortrail.tracer.identity.assignments import assignment, parameters, statement_of
+from tensortrail.tracer.identity.assignments import (
+    assignment,
+    filled_at,
+    parameters,
+    statement_of,
+)
 from tensortrail.tracer.identity.sites import OWNERS, USER, function_name
 from tensortrail.tracer.identity.storages import PLAIN, device_of
 from tensortrail.tracer.identity.variables import variables
@@ -44,6 +50,8 @@ def _steps(own: list[Frame], identity: int, device: str) -> Iterator[Site]:
         name, value, owner = found
         if owner is not None:
             if (at := assigned_at(owner, name)) is not None:
+                if type(value) in (list, dict):
+                    at = at[0], filled_at(*at, name)
                 yield Site(*at, source=linecache.getline(*at).strip()[:MOST_SHOWN])
             return
         assigned = assignment(frame, name, statement.lineno)
@@ -71,11 +79,12 @@ def _one_of(
     it is an attribute of; the one with that identity, if it is there."""
     found: dict[str, tuple[str, Any, Any]] = {}
     own = variables(frame)
+    moved = _moved(statement) if statement else ()
     for node in _read(statement) if statement else ():
         for name, value, owner in known(node, own):
             if id(value) == identity:
                 return name, value, owner
-            if _lies_on(value, device):
+            if node not in moved and _lies_on(value, device):
                 found[ast.unparse(node)] = name, value, owner
     return found.popitem()[1] if len(found) == 1 else None
 
@@ -88,6 +97,13 @@ def _read(statement: ast.stmt) -> Iterator[ast.expr]:
     for node in ast.walk(whole):
         if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
             yield node
+
+
+def _moved(statement: ast.stmt) -> list[ast.AST]:
+    """`x` of `f(x.to(device))`: what the statement goes on with lies elsewhere."""
+    calls = (each.func for each in ast.walk(statement) if isinstance(each, ast.Call))
+    moves = (each for each in calls if isinstance(each, ast.Attribute) and each.attr in MOVES)
+    return [inner for each in moves for inner in ast.walk(each.value)]
 
 
 def known(node: ast.expr, own: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:

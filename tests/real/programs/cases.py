@@ -213,6 +213,14 @@ CASES = (
          patched=False),
     Case("bf16_numpy",
          ("DEV615", "NumPy has no bfloat16", "`.float().numpy()`"), rehearse="cuda"),
+    Case("dcp_empty",
+         ("SHD442", "is given an empty dict and loads nothing", "dcp_empty.py:12"), patched=False),
+    Case("ema_before_move",
+         ("DEV502", "comes from `self.shadow[name] = weight.data.clone()`",
+          "ema_before_move.py:10"), rehearse="cuda", patched=False),
+    Case("labels_first_gpu",
+         ("DEV502", "was moved cpu -> cuda:0 by `Tensor.to` at labels_first_gpu.py:17",
+          "move it to cuda:1 instead"), rehearse="cuda:2", patched=False),
 )  # fmt: skip
 
 

@@ -45,7 +45,10 @@ def test_a_map_for_one_gpu(tmp_path: Path) -> None:
     source = f'{MODEL}{TWO_GPUS}model.to("cuda:0")  # flagged\nmodel(torch.tensor([1]))\n'
     seen = watched(tmp_path, source, "DEV509", GPUS)
     (setting,) = seen.only.settings
-    assert setting.why == ("puts the whole model, which takes 680 B, on cuda:0 in the first place")
+    assert setting.why == (
+        "puts the whole model, which takes 680 B, on cuda:0 in the first place, its inputs too; or "
+        "leave the move out"
+    )
     after = mended(seen)
     assert "dispatch_model(model, {'': 'cuda:0'})" in after
     (tmp_path / "again").mkdir()

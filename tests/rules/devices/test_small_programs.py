@@ -187,6 +187,24 @@ LENGTHS_MOVED_TOO = """
             x, lengths = x.to(device), lengths{moved}
             yield rnn(pack_padded_sequence(x, lengths, batch_first=True))
     """
+ADAPTER_PUT_IN = """
+    import torch
+    from torch import nn
+
+    class Adapter(nn.Module):
+        def __init__(self, base):
+            super().__init__()
+            self.base = base
+            self.low = nn.Parameter(torch.zeros(4, 8))
+
+        def forward(self, x):
+            return self.base(x) + (x @ self.low.t()).sum()
+
+    def adapted(net, x):
+        net.cuda()
+        net.fc = Adapter(net.fc){moved}
+        return net(x.cuda())
+    """
 
 
 @pytest.mark.parametrize(
@@ -207,6 +225,7 @@ LENGTHS_MOVED_TOO = """
         (CHECKPOINTED, {"device": ""}, {"device": ", device='cuda'"}, "DEV521", 8),
         (LENGTHS_MOVED_TOO, {"moved": ".to(device)"}, {"moved": ".cpu()"}, "DEV536", 7),
         (TABLE_OF_A_PLAIN_OBJECT, {"moved": ""}, {"moved": ".to(x.device)"}, "DEV521", 7),
+        (ADAPTER_PUT_IN, {"moved": ""}, {"moved": ".cuda()"}, "DEV542", 16),
     ],
 )
 def test_is_reported_until_mended(

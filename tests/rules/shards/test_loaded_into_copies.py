@@ -32,6 +32,13 @@ def test_nobody_gives_them_back(tmp_path: Path) -> None:
     runs_without_findings(tmp_path, seen.fixed, CODE)
 
 
+def test_into_an_empty_dict(tmp_path: Path) -> None:
+    empty = "state = {}\n" + LOAD.replace("\n", "  # flagged\n")
+    seen = watched(tmp_path, HEAD + empty, CODE)
+    assert "is given an empty dict and loads nothing" in seen.only.message
+    assert "`0.bias`" in seen.only.message
+
+
 GOOD = {
     "loaded": CLONES + LOAD + "model.load_state_dict(state)\n" + USE,
     "put in place": CLONES + LOAD + "model.load_state_dict(state, assign=True)\n" + USE,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tensortrail.rules.devices.origins import (
     assigned,
+    captured,
     computed,
     copied,
     copy_dropped,
@@ -25,7 +26,7 @@ from tensortrail.rules.devices.origins.case import Case, Origin
 WAYS = (tied.origin, hidden.origin, unsaved.origin, gradient.origin,
         computed.origin, optimizer_state.origin, copied.origin, assigned.origin,
         copy_dropped.origin, from_loader.origin, made.origin, made_inside.origin, read.origin,
-        moved.origin, on_other_gpu.origin, kept.origin)  # fmt: skip
+        moved.origin, on_other_gpu.origin, kept.origin, captured.origin)  # fmt: skip
 """The ones that tell most stand first."""
 
 

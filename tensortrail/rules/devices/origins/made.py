@@ -35,13 +35,23 @@ def origin(case: Case) -> Origin | None:
     why = f"{case.name} was made on {case.odd.device}{where(last)} by {how}"
     if named and at is not None and _CURRENT.search(at.source) and case.wanted[:5] == "cuda:":
         return Origin(why, fixes=(advice(_current(case, last)),))
-    if named or case.wanted in ("", "cpu"):
+    if case.wanted in ("", "cpu"):
         return Origin(why)
+    if named:
+        return Origin(why, fixes=(advice(_given_another(case)),))
     if _while_building(last) and "." in case.timeline.name(case.storage):  # a module has it
         return _put_in_later(case, last, why)
     settings = _device(case, last, function) if at else ()
     there = f"make it on {case.wanted}{where(last)}: give `{last.op}` a `device`"
     return Origin(why, settings=settings, fixes=() if settings else (advice(there),))
+
+
+def _given_another(case: Case) -> str:
+    """The device that was asked for is one where weights wait, as often as not."""
+    moves = case.timeline.events(Did.MOVE)
+    offloaded = any(each.facts.get("hook") and each.time < case.event.time for each in moves)
+    why = ", not where offloaded weights wait for their turn" if offloaded else ""
+    return f"its `device` is {case.odd.device} here: give it {case.wanted}, where it is used{why}"
 
 
 def _current(case: Case, made: Event) -> str:

@@ -24,6 +24,10 @@ def origin(case: Case) -> Origin | None:
             f"{case.name} was moved {last.other.device} -> {case.odd.device} by {doer(last)}{hook}"
         )
         back = f"leave it on {last.other.device}, or move it back before it is used here"
+        if case.wanted not in ("", last.other.device):  # where it was would not help either
+            back = f"move it to {case.wanted} instead, where it is used"
+            if case.wanted != "cpu" and case.timeline.is_named(case.storage):  # a weight
+                back = f"move what it is used with to {case.odd.device}, or it to {case.wanted}"
         if hook and case.odd.device not in ("cpu", "meta") and case.wanted not in ("", "cpu"):
             back = f"in the device map, put {case.name} on {case.wanted}, where it is used"
         elif hook:

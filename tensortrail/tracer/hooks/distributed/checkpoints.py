@@ -132,6 +132,7 @@ def _loading(recorder: Recorder, call: Call) -> Around:
 def _loaded(recorder: Recorder, data: Any, path: str, planned: Planned) -> None:
     note_loaded(recorder, planned.target or data, path, "dcp.load", False, planned.facts or None)
     planned.tell_missing(recorder, path)
+    planned.tell_empty(recorder, path)
     recorder.unread_loads.loaded("dcp.load", dict(tensors_below(planned.target or data)), path)
 
 

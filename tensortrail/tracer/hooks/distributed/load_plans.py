@@ -59,6 +59,18 @@ class Planned:
             if entry is not None:
                 recorder.note(Did.HOOK, entry, op="dcp.load", facts=facts)
 
+    def tell_empty(self, recorder: Recorder, path: str) -> None:
+        """The load was given nothing to fill."""
+        if self._asked or not self._saved:
+            return
+        facts = {
+            "said": "nothing to fill: nothing is loaded",
+            "path": path,
+            "unfilled": tuple(sorted(self._saved)[:MOST_MISSING]),
+            "count": len(self._saved),
+        }
+        recorder.note(Did.HOOK, op="dcp.load", facts=facts)
+
     def tell_refused(self, recorder: Recorder, path: str) -> None:
         """The load raised, and the checkpoint lacks some of what was asked for."""
         lacks = sorted(set(self._asked).difference(self._saved))

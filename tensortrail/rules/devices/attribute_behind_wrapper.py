@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Fix, Safety, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.objects import given, is_before
+
+_WRAPPERS = (
+    "torch.nn.DataParallel",
+    "torch.nn.parallel.DataParallel",
+    "torch.nn.parallel.DistributedDataParallel",
+    "torch.nn.parallel.distributed.DistributedDataParallel",
+)
+
+
+class AttributeBehindWrapper(Rule):
+    """A method or attribute of a model is asked of the `DataParallel` around it.
+
+    ## What it does
+    Reports `model.encode(x)` where `model` is a `DataParallel` or `DistributedDataParallel` that
+    was made of an object of a class of this project, in the same function, and `encode` is a
+    method or attribute of that class which no `nn.Module` has.
+
+    ## Why is this bad?
+    The program ends: `AttributeError: 'DataParallel' object has no attribute 'encode'`. The wrapper
+    has `forward` and what every module has; the model is its attribute `module`.
+
+    ## Fix safety
+    Unsafe: what is called on `model.module` runs on one GPU, and its gradients are not averaged.
+
+    ## References
+    - pytorch documentation of `torch.nn.DataParallel`
+    - pytorch/pytorch#16885
+    """
+
+    code = "DEV626"
+    name = "attribute-behind-wrapper"
+    severity = Severity.ERROR
+    triggers = ("DataParallel",)
+
+    bad = (
+        Bad(
+            """\
+import torch
+from torch import nn
+
+class Coder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.enc = nn.Linear(8, 2)
+
+    def encode(self, x):
+        return self.enc(x)
+
+    def forward(self, x):
+        return self.encode(x)
+
+def codes(x):
+    model = Coder().cuda()
+    model = nn.DataParallel(model)
+    return model.encode(x)
+""",
+            lines=(18,),
+            fixed="""\
+import torch
+from torch import nn
+
+class Coder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.enc = nn.Linear(8, 2)
+
+    def encode(self, x):
+        return self.enc(x)
+
+    def forward(self, x):
+        return self.encode(x)
+
+def codes(x):
+    model = Coder().cuda()
+    model = nn.DataParallel(model)
+    return model.module.encode(x)
+""",
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+from torch import nn
+
+class Coder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.enc = nn.Linear(8, 2)
+
+    def encode(self, x):
+        return self.enc(x)
+
+    def forward(self, x):
+        return self.encode(x)
+
+def codes(x, gpus):
+    model = Coder().cuda()
+    first = model.encode(x)
+    wrapped = nn.DataParallel(model)
+    if gpus > 1:
+        model = wrapped
+    return wrapped.module.encode(x), wrapped.parameters(), model.encode(x), first
+"""
+        ),
+        Good(
+            """\
+from torch import nn
+
+class Parallel(nn.DataParallel):
+    def encode(self, x):
+        return self.module.encode(x)
+
+class Coder(nn.Module):
+    def encode(self, x):
+        return x
+
+def codes(x):
+    model = Parallel(Coder())
+    return model.encode(x)
+"""
+        ),
+        Good(
+            """\
+from torch import nn
+
+class Coder(nn.Module):
+    def encode(self, x):
+        return x
+
+def codes(x):
+    model = nn.DataParallel(Coder())
+    model.encode = model.module.encode
+    return model.encode(x)
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for wrap in module.nodes(ast.Assign):
+            made, target = wrap.value, wrap.targets[0]
+            if not isinstance(made, ast.Call) or not isinstance(target, ast.Name):
+                continue
+            if module.qualified(made.func) not in _WRAPPERS or not given(made):
+                continue
+            own = _own_names(module, given(made)[0])
+            for use in _asked(module, wrap, target.id, own):
+                yield self.finding(
+                    module,
+                    use,
+                    f"`{target.id}` is the wrapper that line {wrap.lineno} makes, and has no "
+                    f"`{use.attr}`: the model is `{target.id}.module`",
+                    trail=[(made, "wrapped here")],
+                    fixes=[_behind(module, use)],
+                )
+
+
+def _own_names(module: Module, model: ast.expr) -> frozenset[str]:
+    """What the class of the model has, and no `nn.Module` has."""
+    cls = module.value_of(model).cls
+    facts = module.class_facts(cls) if cls else None
+    base = module.class_facts("torch.nn.modules.module.Module")
+    if facts is None or not facts.file:
+        return frozenset()
+    return (facts.methods | facts.fields) - (base.methods if base else frozenset()) - _OF_MODULES
+
+
+_OF_MODULES = frozenset(
+    "forward training module device_ids output_device dim train eval to cuda cpu half float "
+    "parameters named_parameters buffers named_buffers children modules state_dict "
+    "load_state_dict zero_grad requires_grad_ apply register_buffer no_sync join".split()
+)
+
+
+def _asked(
+    module: Module, wrap: ast.Assign, name: str, own: frozenset[str]
+) -> Iterator[ast.Attribute]:
+    """Where one of the names is read of the wrapper, while the name stands for nothing else."""
+    function, block = module.function_of(wrap), module.parent(wrap)
+    stored = [
+        each
+        for each in module.uses(name, function)
+        if isinstance(each.ctx, ast.Store) and is_before(wrap, each) and each.lineno > wrap.lineno
+    ]
+    for use in module.uses(name, function) if own else ():
+        up = module.parent(use)
+        if not isinstance(up, ast.Attribute) or up.attr not in own:
+            continue
+        if isinstance(up.ctx, ast.Store):
+            return
+        after = is_before(wrap, use) and use.lineno > wrap.lineno
+        rebound = any(is_before(each, use) for each in stored)
+        below = any(each is block for each in module.ancestors(use))
+        if after and below and not rebound and module.function_of(use) is function:
+            yield up
+
+
+def _behind(module: Module, use: ast.Attribute) -> Fix | None:
+    edit = module.insert_after(use.value, ".module")
+    return module.fix("ask the model inside", Safety.UNSAFE, edit)

@@ -1,0 +1,388 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tensortrail.findings import Finding, Fix, Safety, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shared.assignments import pairs_of
+from tensortrail.rules.shared.functions import parameter_names
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.moves import TO_DEVICE, moves_to_cpu
+from tensortrail.rules.shared.objects import called, given, is_before, keyword, receiver, within
+from tensortrail.rules.words import Kind
+
+_OF_TENSORS = frozenset(
+    "size shape view float long numel dim unsqueeze squeeze reshape flatten permute".split()
+)
+_LOADER = ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader")
+_THROUGH = ("enumerate", "tqdm", "trange", "islice", "track")
+_ELSEWHERE = (
+    "prepare", "set_default_device", "set_default_tensor_type", "DataParallel", "data_parallel",
+    "setup_dataloaders", "initialize",
+)  # fmt: skip
+
+
+class BatchNotMoved(Rule):
+    """A model is moved to a device, and the batches that it is called with are not.
+
+    ## What it does
+    Reports `model(batch)` in a loop over a `DataLoader` that the file makes, if the model was moved
+    to a device in the same function, or both are names of the file, and nothing of the batch is.
+
+    Not reported: batches that may be no tensors, loaders with a `collate_fn`, datasets that name a
+    device, files that call `prepare`, `DataParallel` or `set_default_device`, and models that are
+    moved to the CPU.
+
+    ## Why is this bad?
+    The first batch on a GPU raises "Expected all tensors to be on the same device" or "Input type
+    and weight type should be the same": a loader gives tensors on the CPU. On the CPU everything
+    works.
+
+    ## Fix safety
+    Unsafe: a batch may be an object of a class without `to`. Offered where the loop names its
+    tensors.
+
+    ## References
+    - pytorch documentation, "Training a Classifier": inputs and targets are both sent to the GPU
+    - ultralytics/yolov5#2106
+    """
+
+    code = "DEV627"
+    name = "batch-not-moved"
+    severity = Severity.WARNING
+    triggers = (("DataLoader", ".to("), ("DataLoader", ".cuda("))
+
+    bad = (
+        Bad(
+            """\
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+def fit(x, y, device):
+    loader = DataLoader(TensorDataset(x, y), batch_size=8)
+    model = nn.Linear(4, 2).to(device)
+    for inputs, labels in loader:
+        loss = nn.functional.cross_entropy(model(inputs), labels)
+        loss.backward()
+""",
+            lines=(9,),
+            fixed="""\
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+def fit(x, y, device):
+    loader = DataLoader(TensorDataset(x, y), batch_size=8)
+    model = nn.Linear(4, 2).to(device)
+    for inputs, labels in loader:
+        inputs, labels = inputs.to(device), labels.to(device)
+        loss = nn.functional.cross_entropy(model(inputs), labels)
+        loss.backward()
+""",
+        ),
+        Bad(
+            """\
+import torch
+from torch.utils.data import DataLoader
+
+def fit(data, model, optimizer):
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    model.to(device)
+    train_loader = DataLoader(data, batch_size=8, shuffle=True)
+    model.train()
+    for step, batch in enumerate(train_loader):
+        outputs = model(**batch)
+        outputs.loss.backward()
+        optimizer.step()
+""",
+            lines=(10,),
+        ),
+        Bad(
+            """\
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+data = TensorDataset(torch.randn(64, 4), torch.zeros(64))
+train, val = DataLoader(data, 16), DataLoader(data, 16)
+model = nn.Linear(4, 2).to("cuda")
+
+def evaluate():
+    return sum(model(x).argmax(-1).eq(y).sum().item() for x, y in val)
+
+def shown():
+    for x, y in val:
+        print(model(x))
+""",
+            lines=(14,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+def fit(x, y, device):
+    loader = DataLoader(TensorDataset(x, y), batch_size=8)
+    model = nn.Linear(4, 2).to(device)
+    for inputs, labels in loader:
+        inputs = inputs.to(device)
+        loss = nn.functional.cross_entropy(model(inputs), labels.to(device))
+        loss.backward()
+"""
+        ),
+        Good(
+            """\
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+def fit(x, y):
+    loader = DataLoader(TensorDataset(x.cuda(), y.cuda()), batch_size=8)
+    model = nn.Linear(4, 2).cuda()
+    for inputs, labels in loader:
+        nn.functional.cross_entropy(model(inputs), labels).backward()
+
+def score(x, device):
+    loader = DataLoader(TensorDataset(x), batch_size=8)
+    model = nn.Linear(4, 2).to(device)
+    model = model.cpu()
+    for inputs, in loader:
+        print(model(inputs))
+"""
+        ),
+        Good(
+            """\
+from torch.utils.data import DataLoader
+
+def shown(prompts, pipeline, device):
+    loader = DataLoader(prompts, batch_size=8)
+    pipeline.to(device)
+    for example in loader:
+        yield pipeline(example["prompt"]).images
+"""
+        ),
+        Good(
+            """\
+from torch.utils.data import DataLoader
+
+def fit(data, model, device, moved):
+    loader = DataLoader(data, batch_size=8, collate_fn=moved)
+    model.train()
+    model.to(device)
+    for batch in loader:
+        model(**batch).backward()
+"""
+        ),
+        Good(
+            """\
+from torch.utils.data import DataLoader
+
+def fit(data, model, device):
+    loader = DataLoader(data, batch_size=8)
+    model.train()
+    model.to(device)
+    for batch in loader:
+        for name in batch:
+            batch[name] = batch[name].to(device)
+        model(**batch).backward()
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module) or any(True for _ in module.calls(*_ELSEWHERE)):
+            return
+        for loop in module.nodes(ast.For):
+            loader = _loader(module, loop.iter)
+            names = _names(_batch(loop)) if loader is not None else frozenset()
+            if loader is None or not names or _are_moved(module, loop, names):
+                continue
+            for call in module.nodes(ast.Call, loop):
+                moved = _moved_before(module, loop, call) if _is_given(call, names) else None
+                if moved is not None and _are_tensors(module, loop, call, names, loader):
+                    yield self._found(module, loop, call, moved, loader)
+                    break
+
+    def _found(
+        self, module: Module, loop: ast.For, call: ast.Call, moved: _Moved, loader: ast.Call
+    ) -> Finding:
+        return self.finding(
+            module,
+            call,
+            f"`{moved.name}` was moved to `{moved.device}`, and nothing moves the batch that it is "
+            "given: the loader gives it on the CPU",
+            trail=[(moved.call, "the model is moved here"), (loader, "the batches come from here")],
+            fixes=[_fix(module, loop, moved)],
+        )
+
+
+class _Moved(NamedTuple):
+    name: str
+    device: str
+    call: ast.Call
+
+
+def _loader(module: Module, over: ast.expr) -> ast.Call | None:
+    """The `DataLoader` of this file that is gone through, if its batches lie on the CPU."""
+    while isinstance(over, ast.Call) and called(over) in _THROUGH and over.args:
+        over = over.args[0]
+    origins = module.value_of(over).origins if isinstance(over, (ast.Name, ast.Attribute)) else ()
+    if isinstance(over, ast.Name) and not origins:
+        origins = _of_the_file(module, over)
+    if len(origins) != 1 or not isinstance(origins[0], ast.Call):
+        return None
+    made = origins[0]
+    if module.qualified(made.func) not in _LOADER or keyword(made, "collate_fn") is not None:
+        return None
+    data = module.argument(made, 0, "dataset")
+    return None if data is None or _names_a_device(module, data) else made
+
+
+def _is_global(module: Module, name: ast.Name) -> bool:
+    """It is read in a function that does not bind it."""
+    function = module.function_of(name)
+    if function is None or name.id in parameter_names(function):
+        return False
+    return all(isinstance(each.ctx, ast.Load) for each in module.uses(name.id, function))
+
+
+def _of_the_file(module: Module, name: ast.Name) -> tuple[ast.expr, ...]:
+    """What the file gives a name that a function only reads."""
+    if not _is_global(module, name):
+        return ()
+    return tuple(
+        value
+        for assign in module.nodes(ast.Assign)
+        if module.function_of(assign) is None
+        for target, value in pairs_of(assign)
+        if isinstance(target, ast.Name) and target.id == name.id
+    )
+
+
+def _names_a_device(module: Module, data: ast.expr) -> bool:
+    """What the dataset is made of, or its class, says something of devices."""
+    said: list[ast.AST] = [data]
+    for node in [data, *module.nodes(ast.Name, data)]:
+        origins = module.value_of(node).origins if isinstance(node, ast.Name) else ()
+        for origin in origins:
+            said.append(origin)
+            said += [e for n in module.nodes(ast.Name, origin) for e in module.value_of(n).origins]
+    text = " ".join(module.text(each) for each in said)
+    classes = [each for each in module.nodes(ast.ClassDef) if each.name in text]
+    text += " ".join(module.text(each) for each in classes)
+    return any(word in text for word in ("cuda", "device", ".to("))
+
+
+def _batch(loop: ast.For) -> ast.expr:
+    """`x, y` of `for i, (x, y) in enumerate(loader)`."""
+    match loop:
+        case ast.For(target=ast.Tuple(elts=[_, batch]), iter=ast.Call() as over):
+            return batch if called(over) == "enumerate" else loop.target
+    return loop.target
+
+
+def _names(target: ast.expr) -> frozenset[str]:
+    return frozenset(each.id for each in ast.walk(target) if isinstance(each, ast.Name))
+
+
+def _are_moved(module: Module, loop: ast.For, names: frozenset[str]) -> bool:
+    """Anything in the loop moves something, or one of the names is bound anew."""
+    if any(True for _ in module.calls(*TO_DEVICE, inside=loop)):
+        return True
+    for call in module.nodes(ast.Call, loop):
+        if "device" in module.text(call):
+            return True
+    return any(
+        each.id in names
+        and isinstance(each.ctx, ast.Store)
+        and not within(each, loop.target, module)
+        for each in module.nodes(ast.Name, loop)
+    )
+
+
+def _are_tensors(
+    module: Module, loop: ast.For, call: ast.Call, names: frozenset[str], loader: ast.Call
+) -> bool:
+    """A dataset of tensors, a batch that is unpacked by its keys, or one that is asked what only
+    tensors are asked; and a model that takes it, no pipeline."""
+    assert isinstance(call.func, ast.Name)
+    kind = module.kind_of(call.func)
+    asked = module.calls("parameters", "named_parameters", "train", "eval")
+    if kind is not Kind.MODULE and not any(_is_of(each, call.func.id) for each in asked):
+        return False
+    data = module.argument(loader, 0, "dataset")
+    if data is None or any(each.arg is None for each in call.keywords):
+        return data is not None
+    said = " ".join(module.text(each) for each in (data, *module.value_of(data).origins))
+    if "TensorDataset" in said or "torchvision.datasets" in said:
+        return True
+    above = (module.parent(each) for each in module.nodes(ast.Name, loop) if each.id in names)
+    return any(isinstance(each, ast.Attribute) and each.attr in _OF_TENSORS for each in above)
+
+
+def _is_of(call: ast.Call, name: str) -> bool:
+    owner = receiver(call)
+    return isinstance(owner, ast.Name) and owner.id == name
+
+
+def _is_given(call: ast.Call, names: frozenset[str]) -> bool:
+    """The batch itself, to something that is called by a name."""
+    if not isinstance(call.func, ast.Name):
+        return False
+    starred = [each.value for each in call.keywords]
+    parts = (*call.args, *starred)
+    return any(isinstance(each, ast.Name) and each.id in names for each in parts)
+
+
+def _moved_before(module: Module, loop: ast.For, call: ast.Call) -> _Moved | None:
+    """The last move of what is called, in the same function, if it is to no CPU."""
+    assert isinstance(call.func, ast.Name)
+    name, function = call.func.id, module.function_of(loop)
+    found: ast.Call | None = None
+    everywhere = _is_global(module, call.func)
+    for move in module.calls(*TO_DEVICE, "cpu", inside=None if everywhere else function):
+        own = module.function_of(move) is function
+        if not own and not (everywhere and module.function_of(move) is None):
+            continue
+        if own and not is_before(move, loop):
+            continue
+        owner, statement = receiver(move), module.statement_of(move)
+        bound = isinstance(statement, ast.Assign) and module.text(statement.targets[0]) == name
+        if (bound and _is_outermost(statement, move)) or (
+            owner is not None and module.text(owner) == name and isinstance(statement, ast.Expr)
+        ):
+            found = move if found is None or is_before(found, move) else found
+    if found is None or called(found) == "cpu" or moves_to_cpu(module, found):
+        return None
+    said = [*given(found)]
+    if called(found) == "to" and not (said and _is_device(module, said[0])):
+        return None
+    return _Moved(name, module.text(said[0]) if said else "cuda", found)
+
+
+def _is_outermost(statement: ast.stmt, move: ast.Call) -> bool:
+    return isinstance(statement, ast.Assign) and statement.value is move
+
+
+def _is_device(module: Module, node: ast.expr) -> bool:
+    text = module.text(node)
+    return ("device" in text or "cuda" in text) and "dtype" not in text and text != "cpu"
+
+
+def _fix(module: Module, loop: ast.For, moved: _Moved) -> Fix | None:
+    """`inputs, labels = inputs.to(device), labels.to(device)` at the beginning of the loop."""
+    target = _batch(loop)
+    names = [each for each in getattr(target, "elts", []) if isinstance(each, ast.Name)]
+    if not names or len(names) != len(getattr(target, "elts", [])) or '"' in moved.device:
+        return None
+    listed = ", ".join(each.id for each in names)
+    parts = ", ".join(f"{each.id}.to({moved.device})" for each in names)
+    indent = " " * loop.body[0].col_offset
+    edit = module.insert_before(loop.body[0], f"{listed} = {parts}\n{indent}")
+    return module.fix("move the batch at the beginning of the loop", Safety.UNSAFE, edit)

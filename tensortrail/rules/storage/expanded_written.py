@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import ast
+import bisect
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Fix, Safety, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.objects import called, receiver
+
+_EXPANDS = ("expand", "expand_as", "broadcast_to")
+
+
+class ExpandedWritten(Rule):
+    """An expanded tensor is changed in place, although many of its elements are one in memory.
+
+    ## What it does
+    Reports `x[i] = ...`, `x += ...` and methods such as `x.add_(...)` on what `expand`, `expand_as`
+    or `broadcast_to` gave, in the same function, if it was not copied in between.
+
+    Not reported: sizes that are written out and expand nothing (1 and -1).
+
+    ## Why is this bad?
+    A write to one row changes all rows, and nothing says so. A write to several ends the program:
+    "unsupported operation: more than one element of the written-to tensor refers to a single memory
+    location".
+
+    ## Fix safety
+    Unsafe: `.clone()` behind `expand` takes the memory that it was to save.
+
+    ## References
+    - pytorch documentation of `torch.Tensor.expand`: "should not be written to in-place"
+    """
+
+    code = "STO229"
+    name = "expanded-written"
+    severity = Severity.WARNING
+    triggers = _EXPANDS
+
+    bad = (
+        Bad(
+            """\
+import torch
+
+def mask(batch, n):
+    shown = torch.ones(n).expand(batch, n)
+    shown[0, 1:] = 0
+    return shown
+""",
+            lines=(5,),
+            fixed="""\
+import torch
+
+def mask(batch, n):
+    shown = torch.ones(n).expand(batch, n).clone()
+    shown[0, 1:] = 0
+    return shown
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+def shifted(x, bias):
+    rows = torch.broadcast_to(bias, x.shape)
+    rows += x
+    return rows
+""",
+            lines=(5,),
+            fixed="""\
+import torch
+
+def shifted(x, bias):
+    rows = torch.broadcast_to(bias, x.shape).clone()
+    rows += x
+    return rows
+""",
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+
+def mask(batch, n):
+    shown = torch.ones(n).expand(batch, n).clone()
+    shown[0, 1:] = 0
+    return shown
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def mask(batch, n):
+    shown = torch.ones(n).expand(batch, n)
+    shown = shown * 2
+    shown[0, 1:] = 0
+    return shown
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def row(x):
+    first = torch.ones(3).expand(1, -1)
+    first[0, 1:] = 0
+    return first
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def hidden(x, rows):
+    mask = (x == 0).unsqueeze(1).expand(-1, rows, -1)
+    scores = torch.zeros(x.shape[0], rows, x.shape[1])
+    scores[mask] = float("-inf")
+    return scores
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for made in module.nodes(ast.Assign):
+            call, target = made.value, made.targets[0]
+            if not isinstance(call, ast.Call) or not isinstance(target, ast.Name):
+                continue
+            if not _is_expanded(module, call):
+                continue
+            write = _written(module, made, target.id)
+            if write is not None:
+                yield self.finding(
+                    module,
+                    write,
+                    f"`{target.id}` is expanded, and its rows are one in memory: a write to one "
+                    "changes all of them, and torch refuses a write to several",
+                    trail=[(call, f"`{called(call)}` copies nothing")],
+                    fixes=[_cloned(module, call)],
+                )
+
+
+def _is_expanded(module: Module, call: ast.Call) -> bool:
+    """By a method of a tensor or a function of torch; with some size that is not 1 or -1."""
+    owner = receiver(call)
+    if called(call) not in _EXPANDS or owner is None:
+        return False
+    of_torch = module.qualified(call.func).startswith("torch.")
+    if not of_torch and not module.value_of(owner).is_tensor:
+        return False
+    if called(call) != "expand" or not call.args:
+        return True
+    first = call.args[0]
+    sizes = first.elts if isinstance(first, (ast.Tuple, ast.List)) else call.args
+    return any(module.text(each) not in ("1", "-1") for each in sizes)
+
+
+def _written(module: Module, made: ast.Assign, name: str) -> ast.AST | None:
+    """The first write to it, in the same block or one below, before the name is bound anew."""
+    function, block = module.function_of(made), module.parent(made)
+    uses = module.uses(name, function)
+    first = bisect.bisect_right(uses, made.lineno, key=lambda each: each.lineno)
+    for use in uses[first:]:
+        up = module.parent(use)
+        if isinstance(up, ast.AugAssign) and up.target is use:
+            return up if _is_below(module, up, block) else None
+        if isinstance(use.ctx, ast.Store):
+            return None
+        if isinstance(up, ast.Subscript) and up.value is use and isinstance(up.ctx, ast.Store):
+            return module.statement_of(up) if _is_below(module, up, block) else None
+        if isinstance(up, ast.Attribute) and _writes(module, up):
+            return module.parent(up) if _is_below(module, up, block) else None
+    return None
+
+
+def _is_below(module: Module, node: ast.AST, block: ast.AST | None) -> bool:
+    return any(each is block for each in module.ancestors(node))
+
+
+def _writes(module: Module, method: ast.Attribute) -> bool:
+    up = module.parent(method)
+    is_in_place = method.attr.endswith("_") and not method.attr.endswith("__")
+    return is_in_place and method.attr != "requires_grad_" and isinstance(up, ast.Call)
+
+
+def _cloned(module: Module, call: ast.Call) -> Fix | None:
+    edit = module.insert_after(call, ".clone()")
+    return module.fix("copy it first", Safety.UNSAFE, edit)
