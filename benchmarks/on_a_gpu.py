@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +47,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     programs = sorted(path for folder in options.folders for path in folder.glob("*.py"))
     rows = []
     with ThreadPoolExecutor(options.jobs) as pool:
-        for row in pool.map(lambda path: compared(path, f"cuda:{devices}"), programs):
-            rows.append(row)
-            show(row)
+        running = [pool.submit(compared, path, f"cuda:{devices}") for path in programs]
+        for done in as_completed(running):
+            rows.append(done.result())
+            show(rows[-1])
             if options.output:
                 options.output.write_text(json.dumps(rows, indent=1), encoding="utf-8")
     differ = [sum(not same(row) for row in rows) for same in (same_end, same_codes, same_output)]

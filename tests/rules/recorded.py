@@ -111,7 +111,7 @@ def none_are_there(rehearse: str) -> str:
         return rehearse
     import torch
 
-    wanted = len(parse_spec(rehearse).devices)
+    wanted = parse_spec(rehearse).count
     return "" if wanted <= torch.cuda.device_count() else rehearse
 
 

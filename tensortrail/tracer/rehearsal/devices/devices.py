@@ -57,6 +57,11 @@ class Devices:
             )
         return index
 
+    def known_to_allocator(self, index: int) -> int:
+        if not 0 <= index < self.spec.count:
+            raise RuntimeError(f"Invalid device argument {index}: did you call init?")
+        return index
+
     def index_of(self, device: Any) -> int | None:
         """Which simulated device is meant; None for another kind of device."""
         if type(device) is int:
