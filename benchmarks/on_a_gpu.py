@@ -5,7 +5,7 @@
 Each program runs three times: plainly, traced, and traced in a rehearsal of as many GPUs as the
 machine has. Printed is each program whose exit code or error differs between the three, whose
 findings differ between the last two, or that prints something else when it is traced. Without a
-FOLDER: the programs of the tests."""
+FOLDER: the programs of the tests. One that rehearses itself is left out."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not devices:
         print("no GPU here: nothing to compare with", file=sys.stderr)
         return 2
-    programs = sorted(path for folder in options.folders for path in folder.glob("*.py"))
+    found = sorted(path for folder in options.folders for path in folder.glob("*.py"))
+    programs = [path for path in found if "rehearse=" not in path.read_text(encoding="utf-8")]
     rows = []
     with ThreadPoolExecutor(options.jobs) as pool:
         running = [pool.submit(compared, path, f"cuda:{devices}") for path in programs]

@@ -23,6 +23,8 @@ from tensortrail.tracer.recording import session
 from tensortrail.tracer.rehearsal.devices.spec import parse_spec
 
 MARK = "# flagged"
+SIMULATED = "cuda:1x80GiB"
+"""Rehearsed also where there is a GPU: a rehearsal knows more, or compiled code raises sooner."""
 WRAPPER = """\
 import torch
 from torch.utils import _pytree as pytree

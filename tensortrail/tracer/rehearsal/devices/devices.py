@@ -57,6 +57,14 @@ class Devices:
             )
         return index
 
+    def counted(self, index: int) -> int:
+        """As C++ checks the number of a GPU whose stream is asked for."""
+        if not 0 <= index < self.spec.count:
+            raise RuntimeError(
+                f"Device index value {index} is out of index range [0, {self.spec.count})"
+            )
+        return index
+
     def known_to_allocator(self, index: int) -> int:
         if not 0 <= index < self.spec.count:
             raise RuntimeError(f"Invalid device argument {index}: did you call init?")

@@ -137,6 +137,11 @@ def _matrix_by_vector(places: Sequence[Place], _: Arguments) -> None:
     _refuse("mat", places[0][2], places[1][2], "wrapper_CUDA_addmv_")
 
 
+def _least_squares(places: Sequence[Place], _: Arguments) -> None:
+    """It writes into tensors of its own."""
+    _refuse("b", places[1][2], places[0][2], "wrapper_CUDA_out_linalg_lstsq_out")
+
+
 def _set(places: Sequence[Place], _: Arguments) -> None:
     raise RuntimeError(
         f'Attempted to set the storage of a tensor on device "{places[0][2]}" to a storage on '
@@ -183,6 +188,7 @@ OWN_WORDS: dict[str, Callable[[Sequence[Place], Arguments], None]] = {
     **dict.fromkeys(("_scaled_dot_product_flash_attention_for_cpu", "_fused_sdp_choice",
                      "_scaled_dot_product_attention_math"), _attention),
     "mv": _matrix_by_vector,
+    "linalg_lstsq": _least_squares,
     "set_": _set,
 }  # fmt: skip
 
