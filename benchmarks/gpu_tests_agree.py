@@ -3,7 +3,8 @@
     TENSORTRAIL_SUITES=FOLDER python -m benchmarks.gpu_tests_agree [--jobs N] [PROJECT...]
 
 Each project's tests of `gpu_suites.py` run twice, plainly and with `pytest --rehearse`, with as
-many GPUs as the machine has. Each test that passes in one and fails in the other is printed."""
+many GPUs as the machine has, each file by itself. Each test that passes in one and fails in the
+other is printed, and each file of which one run took too long."""
 
 from __future__ import annotations
 
@@ -21,8 +22,9 @@ import torch
 
 from benchmarks.gpu_suites import GPU_SUITES
 from benchmarks.gpu_tests import first_line, kind
-from tests.real.suites import NotHere, Outcome, run, tests_of
+from tests.real.suites import NotHere, Outcome, Suite, Tests, run, tests_of
 
+Outcomes = dict[str, Outcome]
 NOT_RUN = Outcome("skipped", "it did not run")
 ENDED = {"passed", "failed"}
 
@@ -31,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("projects", nargs="*", metavar="PROJECT")
     parser.add_argument("--jobs", type=int, default=1, help="processes of each run")
-    parser.add_argument("--timeout", type=float, default=1800, help="seconds of each run")
+    parser.add_argument("--timeout", type=float, default=1800, help="seconds of each file's run")
     parser.add_argument("--output", type=Path, help="what came out, as JSON")
     options = parser.parse_args(argv)
     if not torch.cuda.is_available():
@@ -50,20 +52,39 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def of_project(project: str, jobs: int, timeout: float) -> dict[str, Any]:
-    parallel = ("-n", str(jobs)) if jobs > 1 else ()
-    devices = f"cuda:{torch.cuda.device_count()}"
     try:
         suite = GPU_SUITES[project]
         tests = tests_of(suite)
-        suite = replace(suite, options=(*suite.options, *parallel))
+    except (NotHere, RuntimeError, OSError) as reason:
+        return {"project": project, "error": str(reason)}
+    parallel = ("-n", str(jobs)) if jobs > 1 else ()
+    files = [replace(suite, files=(file,), options=(*suite.options, *parallel))
+             for file in suite.files]  # fmt: skip
+    plainly: Outcomes = {}
+    rehearsed: Outcomes = {}
+    unfinished = []
+    with ThreadPoolExecutor() as pool:
+        for file, both in zip(
+            files, pool.map(lambda each: ran(each, tests, timeout), files), strict=True
+        ):
+            if isinstance(both, str):
+                unfinished.append(f"{file.files[0]}: {both}")
+            else:
+                plainly.update(both[0])
+                rehearsed.update(both[1])
+    return {"project": project, "unfinished": unfinished, **compared(plainly, rehearsed)}
+
+
+def ran(suite: Suite, tests: Tests, timeout: float) -> tuple[Outcomes, Outcomes] | str:
+    """How each test ended on the GPUs and in a rehearsal, or why that is not known."""
+    devices = f"cuda:{torch.cuda.device_count()}"
+    try:
         with ThreadPoolExecutor() as pool:
             plainly = pool.submit(run, suite, tests, timeout=timeout)
             rehearsed = pool.submit(run, suite, tests, "--rehearse", devices, timeout=timeout)
-        return {"project": project, **compared(plainly.result(), rehearsed.result())}
-    except (NotHere, RuntimeError, OSError, TimeoutError) as reason:
-        return {"project": project, "error": str(reason)}
+            return plainly.result(), rehearsed.result()
     except Exception as reason:  # a run that took too long says so in a line of the table
-        return {"project": project, "error": repr(reason)[:2000]}
+        return repr(reason)[:2000]
 
 
 def compared(real: dict[str, Outcome], rehearsed: dict[str, Outcome]) -> dict[str, Any]:
@@ -90,6 +111,8 @@ def show(row: dict[str, Any]) -> None:
         print(f"{row['project']}: {row['error']}")
         return
     print(f"{row['project']}: {row['tests']} tests, on the GPU / rehearsed: {row['counts']}")
+    for reason in row["unfinished"]:
+        print(f"  not finished: {reason}")
     for each in row["otherwise"]:
         if set(each["words"]) <= ENDED:
             print(f"  {each['test']}: {' / '.join(each['words'])}")

@@ -1,6 +1,8 @@
 """Small real programs, recorded in this process, and what a rule says of their runs.
 
-The lines that must be flagged carry the comment `# flagged`; all others must not be."""
+The lines that must be flagged carry the comment `# flagged`; all others must not be. With
+`TENSORTRAIL_ON_GPUS=1` programs run on the GPUs of the machine, where it has as many as a program
+is rehearsed on."""
 
 from __future__ import annotations
 
@@ -21,6 +23,8 @@ from tensortrail.tracer.recording import session
 from tensortrail.tracer.rehearsal.devices.spec import parse_spec
 
 MARK = "# flagged"
+SIMULATED = "cuda:1x80GiB"
+"""Rehearsed also where there is a GPU: a rehearsal knows more, or compiled code raises sooner."""
 WRAPPER = """\
 import torch
 from torch.utils import _pytree as pytree
@@ -88,7 +92,8 @@ def record(
     here = Path.cwd()
     code = compile(program.read_bytes(), str(program), "exec")
     error: BaseException | None = None
-    spec = parse_spec(rehearse) if rehearse else None
+    simulated = none_are_there(rehearse)
+    spec = parse_spec(simulated) if simulated else None
     running = session.begin(folder / "run", rehearse=spec, verify=verify)
     os.chdir(folder)
     try:
@@ -100,6 +105,16 @@ def record(
         running.stop()
     assert not running.recorder.writer.fault
     return program, open_run(folder / "run"), error
+
+
+def none_are_there(rehearse: str) -> str:
+    """What has to be rehearsed of it; never less where a size of the memory is asked for."""
+    if not os.environ.get("TENSORTRAIL_ON_GPUS") or not rehearse or "x" in rehearse:
+        return rehearse
+    import torch
+
+    wanted = parse_spec(rehearse).count
+    return "" if wanted <= torch.cuda.device_count() else rehearse
 
 
 def found(timeline: RunTimeline, *codes: str) -> tuple[Finding, ...]:

@@ -10,7 +10,7 @@ from textwrap import dedent
 import tensortrail
 from tensortrail.findings import Finding
 
-from .recorded import with_edits
+from .recorded import none_are_there, with_edits
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def ended(folder: Path, source: str, code: str, rehearse: str = "") -> Ended:
     program.write_text(dedent(source), encoding="utf-8")
     compiled = compile(program.read_bytes(), str(program), "exec")
     here, error = Path.cwd(), None
-    run = tensortrail.trace(folder / "run", rehearse=rehearse)
+    run = tensortrail.trace(folder / "run", rehearse=none_are_there(rehearse))
     os.chdir(folder)
     try:
         with run:

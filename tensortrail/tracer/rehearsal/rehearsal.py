@@ -88,6 +88,7 @@ class Rehearsal:
         self._steps = register_optimizer_step_post_hook(self._stepped)
         try:
             self._replace()
+            self.simulation.not_used_yet()
         except BaseException:
             self.stop()
             raise

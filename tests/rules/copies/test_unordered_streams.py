@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("torch")
 
 from tensortrail.findings import Confidence, Severity
-from tests.rules.recorded import watched
+from tests.rules.recorded import SIMULATED, watched
 
 START = """\
 import torch
@@ -266,7 +266,7 @@ def test_ordered(program: str, tmp_path: Path) -> None:
 
 def test_both_lines_are_told(tmp_path: Path) -> None:
     program = START + RACES["read on the default stream"]
-    seen = watched(tmp_path, program, "XFR603", rehearse="cuda")
+    seen = watched(tmp_path, program, "XFR603", rehearse=SIMULATED)
     assert "is read on the default stream of cuda:0 by sum" in seen.only.message
     assert "where it was written at program.py:7" in seen.only.message
     assert "7: " in seen.steps
@@ -275,7 +275,7 @@ def test_both_lines_are_told(tmp_path: Path) -> None:
 
 def test_whose_memory_it_was_is_told(tmp_path: Path) -> None:
     program = START + RACES["memory of the other stream, freed"]
-    seen = watched(tmp_path, program, "XFR603", rehearse="cuda")
+    seen = watched(tmp_path, program, "XFR603", rehearse=SIMULATED)
     assert "freed at program.py:10 before its own stream waited" in seen.only.message
     assert "may be given to the next tensor at program.py:12" in seen.only.message
     assert seen.only.confidence is Confidence.MEDIUM
@@ -286,7 +286,7 @@ def test_whose_memory_it_was_is_told(tmp_path: Path) -> None:
 ])  # fmt: skip
 def test_a_prefetcher(wait: str, keep: str, mark: str, tmp_path: Path) -> None:
     program = PREFETCHER.replace("WAIT", wait).replace("KEEP", keep).replace("USED", mark)
-    seen = watched(tmp_path, program, "XFR603", rehearse="cuda")
+    seen = watched(tmp_path, program, "XFR603", rehearse=SIMULATED)
     assert len(seen.found) == bool(mark)
 
 
@@ -296,5 +296,5 @@ def test_a_prefetcher(wait: str, keep: str, mark: str, tmp_path: Path) -> None:
 ])  # fmt: skip
 def test_warming_up_on_another_stream(before: str, after: str, mark: str, tmp_path: Path) -> None:
     program = WARM_UP.replace("BEFORE", before).replace("AFTER", after).replace("TRAINED", mark)
-    seen = watched(tmp_path, program, "XFR603", rehearse="cuda")
+    seen = watched(tmp_path, program, "XFR603", rehearse=SIMULATED)
     assert len(seen.found) == bool(mark)

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from tests.rules.recorded import found, record, runs_without_findings, watched
+from tests.rules.recorded import SIMULATED, found, record, runs_without_findings, watched
 
 GPU = "cuda"
 TRAINED = """\
@@ -219,7 +219,7 @@ def test_a_value_inside_of_a_function_without_a_trail(tmp_path: Path) -> None:
         return x.masked_fill(~mask, 0.0)  # flagged
     torch.compile(forward, backend="eager")(torch.ones(4, 4, device="cuda"))
     """
-    seen = watched(tmp_path, source, "DEV502", GPU)
+    seen = watched(tmp_path, source, "DEV502", SIMULATED)
     assert "`mask` is made on the CPU at program.py:3 by `torch.ones`" in seen.only.message
     assert "dtype=torch.bool, device=x.device)" in seen.fixed
 
@@ -407,7 +407,7 @@ def test_what_a_compiled_mask_was_computed_of(tmp_path: Path) -> None:
         return x + bias
     torch.compile(attend, backend="eager")(torch.ones(2, 2, device="cuda"))
     """
-    _, timeline, error = record(tmp_path, source, GPU)
+    _, timeline, error = record(tmp_path, source, SIMULATED)
     (only,) = found(timeline, "DEV502")
     assert error is not None
     assert "`place` is made on the CPU at program.py:3 by `torch.arange`" in only.message

@@ -35,6 +35,33 @@ def test_the_count(
     assert parse_spec(text).count == count
 
 
+@pytest.mark.parametrize(
+    ("listed", "text", "count"),
+    [("", "cuda", 0), ("-1", "cuda:2", 0), ("0", "cuda:2", 1), ("1", "cuda:2", 1),
+     ("5", "cuda:2", 0), ("5", "cuda", 1), ("0,1,2", "cuda:2", 2), ("0,1", "cuda", 1)],
+)  # fmt: skip
+def test_a_program_hides_some(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, listed: str, text: str, count: int
+) -> None:
+    monkeypatch.setenv(VISIBLE, "0,1")  # so that what the program sets is taken back
+    monkeypatch.delenv(VISIBLE)
+    source = f"""\
+        import os
+        os.environ["{VISIBLE}"] = "{listed}"
+        import torch
+        assert torch.cuda.device_count() == {count}
+        assert torch.cuda.is_available() is {count > 0}
+        with_numbers = [torch.ones(1, device=f"cuda:{{each}}").device for each in range({count})]
+        os.environ["{VISIBLE}"] = ""
+        assert torch.cuda.device_count() == {count}
+        torch.ones(2).to("cuda:{count}")
+    """
+    _, _, error = record(tmp_path, source, rehearse=text)
+    assert str(error).startswith(
+        "CUDA error: invalid device ordinal" if count else "No CUDA GPUs are available"
+    )
+
+
 def test_without_a_gpu_a_program_finds_none(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from tensortrail.tracer.rehearsal import state
-from tensortrail.tracer.rehearsal.devices.spec import Spec
+from tensortrail.tracer.rehearsal.devices.spec import VISIBLE, Spec, named
 
 FORKED = (
     "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must "
@@ -35,6 +35,9 @@ class Devices:
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
         self._current = Current()
+        self._listed = os.environ.get(VISIBLE)
+        self._count: int | None = None
+        """How many the program found when it first used one."""
         self._used_by = 0
         """The process that has something on them."""
 
@@ -47,14 +50,43 @@ class Devices:
         self.checked(index)
         self._current.device = index
 
+    @property
+    def count(self) -> int:
+        """Those that a program finds: it may hide some in its environment before it uses one."""
+        if self._count is not None:
+            return self._count
+        listed = os.environ.get(VISIBLE)
+        if listed == self._listed or listed is None:
+            return self.spec.count
+        return min(named(listed, self.spec.most_number), self.spec.count)
+
     def checked(self, index: int) -> int:
-        if not self.spec.count:
+        count = self.count
+        if not count:
             raise RuntimeError(NONE)
-        if not 0 <= index < self.spec.count:
+        if not 0 <= index < count:
             raise torch.AcceleratorError(
                 "CUDA error: invalid device ordinal\nGPU device may be out of range, do you have "
-                f"enough GPUs? (rehearsing {self.spec.count})"
+                f"enough GPUs? (rehearsing {count})"
             )
+        self._count = count
+        return index
+
+    def not_used_yet(self) -> None:
+        """What a rehearsal makes to begin with is no use of the program's."""
+        self._count = None
+
+    def counted(self, index: int) -> int:
+        """As C++ checks the number of a GPU whose stream is asked for."""
+        if not 0 <= index < self.count:
+            raise RuntimeError(
+                f"Device index value {index} is out of index range [0, {self.count})"
+            )
+        return index
+
+    def known_to_allocator(self, index: int) -> int:
+        if not 0 <= index < self.count:
+            raise RuntimeError(f"Invalid device argument {index}: did you call init?")
         return index
 
     def index_of(self, device: Any) -> int | None:

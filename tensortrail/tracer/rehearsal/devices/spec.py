@@ -28,6 +28,12 @@ class Spec:
     """The user named the size: going over it is what is rehearsed."""
     text: str = "cuda"
 
+    @property
+    def most_number(self) -> int:
+        """The highest a program may name: a machine of so many GPUs has no other. Without a
+        number nobody said how many the machine has."""
+        return self.count - 1 if ":" in self.text else MOST_DEVICES
+
 
 def parse_spec(text: str) -> Spec:
     """`cuda`, `cuda:2`, `cuda:2x24GiB`, `cudax24GiB`. Without a number there are as many as the
@@ -48,14 +54,18 @@ def parse_spec(text: str) -> Spec:
 
 
 def _visible() -> int:
-    """How many devices the environment lets a program see: 1 if it says nothing. Like the driver,
-    it reads the list up to the first entry that is no device."""
+    """How many devices the environment lets a program see: 1 if it says nothing."""
     listed = os.environ.get(VISIBLE)
-    if listed is None:
-        return 1
+    return 1 if listed is None else named(listed, MOST_DEVICES)
+
+
+def named(listed: str, most_number: int) -> int:
+    """How many devices a list names. Like the driver, it is read up to the first entry that is no
+    device."""
     names = [each.strip() for each in listed.split(",")]
     known = itertools.takewhile(_NAMES_ONE.fullmatch, names)
-    return len(list(known))
+    there = itertools.takewhile(lambda name: not name.isdigit() or int(name) <= most_number, known)
+    return len(list(there))
 
 
 def _meant(text: str) -> str:

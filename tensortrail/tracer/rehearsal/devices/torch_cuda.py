@@ -88,7 +88,7 @@ def _device(simulation: Simulation) -> Functions:
         "setDevice": set_device,
         "exchangeDevice": exchange,
         "maybeExchangeDevice": exchange,
-        "getDeviceCount": lambda: simulation.spec.count,
+        "getDeviceCount": lambda: simulation.count,
         "canDeviceAccessPeer": lambda device, peer: device != peer,
         "synchronize": lambda: simulation.order.host_waits_for_all(simulation.device),
         "ipc_collect": lambda: None,
@@ -99,14 +99,16 @@ def _device(simulation: Simulation) -> Functions:
 def _memory(simulation: Simulation) -> Functions:
     memory = simulation.memory
 
+    known = simulation.known_to_allocator
+
     def set_fraction(fraction: float, index: int) -> None:
-        memory.usable[index] = int(memory.size * fraction)
+        memory.usable[known(index)] = int(memory.size * fraction)
 
     return {
-        "memoryStats": lambda index: nested(memory, index),
+        "memoryStats": lambda index: nested(memory, known(index)),
         "hostMemoryStats": dict,
-        "resetPeakMemoryStats": memory.reset_peak,
-        "resetAccumulatedMemoryStats": memory.reset_totals,
+        "resetPeakMemoryStats": lambda index: memory.reset_peak(known(index)),
+        "resetAccumulatedMemoryStats": lambda index: memory.reset_totals(known(index)),
         "emptyCache": lambda *_: None,
         "memorySnapshot": lambda *_: {
             "segments": [],
@@ -115,7 +117,9 @@ def _memory(simulation: Simulation) -> Functions:
         },
         "record_memory_history": lambda *_, **__: None,
         "setMemoryFraction": set_fraction,
-        "getMemoryFraction": lambda index: (memory.usable[index] or memory.size) / memory.size,
+        "getMemoryFraction": lambda index: (
+            (memory.usable[known(index)] or memory.size) / memory.size
+        ),
         "getAllocatorBackend": lambda: "native",
     }
 
@@ -150,13 +154,13 @@ def _python(simulation: Simulation, device: Functions, streams: Streams) -> dict
 
     return {
         "_initialized": True,
-        "_cached_device_count": simulation.spec.count,
+        "_cached_device_count": None,
         "_exchange_device": device["exchangeDevice"],
         "_maybe_exchange_device": device["maybeExchangeDevice"],
         "_get_device_properties": properties,
-        "is_available": lambda: simulation.spec.count > 0,
+        "is_available": lambda: simulation.count > 0,
         "get_arch_list": lambda: [f"sm_{CAPABILITY[0]}{CAPABILITY[1]}"],
-        "is_bf16_supported": lambda including_emulation=True: simulation.spec.count > 0,
+        "is_bf16_supported": lambda including_emulation=True: simulation.count > 0,
         "is_tf32_supported": lambda: True,
         "current_stream": streams.current,
         "default_stream": streams.default,
@@ -174,7 +178,7 @@ def _runtime(simulation: Simulation) -> Any:
     memory = simulation.memory
 
     def free_and_total(index: int) -> tuple[int, int]:
-        usable = memory.usable[index] or memory.size
+        usable = memory.usable[simulation.checked(index)] or memory.size
         return max(0, usable - memory.bytes[index].current), memory.size
 
     done = SimpleNamespace(success=0)
@@ -201,7 +205,7 @@ def _marks() -> Any:
 
 
 def _accelerator(simulation: Simulation, device: Functions, streams: Streams) -> Functions:
-    memory = simulation.memory
+    stats, order = _memory(simulation), simulation.order
 
     def here() -> torch.device:
         return torch.device("cuda")
@@ -214,13 +218,13 @@ def _accelerator(simulation: Simulation, device: Functions, streams: Streams) ->
         "maybeExchangeDevice": device["maybeExchangeDevice"],
         "getStream": streams.current,
         "setStream": streams.set_current,
-        "synchronizeDevice": simulation.order.host_waits_for_all,
+        "synchronizeDevice": lambda index: order.host_waits_for_all(simulation.checked(index)),
         "isAllocatorInitialized": lambda: True,
         "emptyCache": lambda *_: None,
         "emptyHostCache": lambda *_: None,
-        "getDeviceStats": lambda index: nested(memory, index),
-        "resetAccumulatedStats": memory.reset_totals,
-        "resetPeakStats": memory.reset_peak,
+        "getDeviceStats": stats["memoryStats"],
+        "resetAccumulatedStats": stats["resetAccumulatedMemoryStats"],
+        "resetPeakStats": stats["resetPeakMemoryStats"],
         "getMemoryInfo": _runtime(simulation).cudaMemGetInfo,
     }
     known = {f"_accelerator_{name}": answer for name, answer in answers.items()}

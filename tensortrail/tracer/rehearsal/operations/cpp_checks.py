@@ -124,6 +124,31 @@ def unravelled(func: Any, args: Any, kwargs: Any) -> Any:
     return tuple(state.required().wrap(each, given.index) for each in found)
 
 
+def inner(func: Any, args: Any, kwargs: Any) -> Any:
+    first, other = (*args, *kwargs.values())[:2]
+    ours, theirs = first.device.type, other.device.type
+    if ours != theirs:
+        raise RuntimeError(
+            f"Expected tensor to have {ours} DeviceType, but got tensor with {theirs} DeviceType "
+            "(while checking arguments for inner())"
+        )
+    return state.required().called(func, args, kwargs)
+
+
+def multiplied(func: Any, args: Any, kwargs: Any) -> Any:
+    """`multi_dot` and what it was called before."""
+    tensors = kwargs.get("tensors", args[0] if args else ())
+    tensors = args if isinstance(tensors, Tensor) else tensors
+    places = [each.device for each in tensors]
+    for at, place in enumerate(places):
+        if place != places[0]:
+            raise RuntimeError(
+                "multi_dot(): all tensors must be on the same device but tensor 0 is on "
+                f"{places[0]} and tensor {at} on {place}"
+            )
+    return state.required().called(func, args, kwargs)
+
+
 CHECKS: dict[Any, Callable[[Any, Any, Any], Any]] = {
     **dict.fromkeys((torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu), recurrent),
     torch.nn.functional.ctc_loss: ctc_loss,
@@ -131,6 +156,8 @@ CHECKS: dict[Any, Callable[[Any, Any, Any], Any]] = {
         (torch.quantile, torch.nanquantile, Tensor.quantile, Tensor.nanquantile), quantile
     ),
     **dict.fromkeys((torch.tensor_split, Tensor.tensor_split), split_by_tensor),
+    **dict.fromkeys((torch.inner, Tensor.inner), inner),
+    **dict.fromkeys((torch.linalg.multi_dot, torch.chain_matmul), multiplied),
     torch.unravel_index: unravelled,
     Tensor.backward: backward,
     Tensor.grad.__set__: assign_gradient,

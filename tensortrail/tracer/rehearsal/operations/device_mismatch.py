@@ -132,6 +132,16 @@ def _foreach(func: Any, places: Sequence[Place]) -> None:
             _check_iterated(func, together)
 
 
+def _matrix_by_vector(places: Sequence[Place], _: Arguments) -> None:
+    """The product is added to a new tensor beside the vector."""
+    _refuse("mat", places[0][2], places[1][2], "wrapper_CUDA_addmv_")
+
+
+def _least_squares(places: Sequence[Place], _: Arguments) -> None:
+    """It writes into tensors of its own."""
+    _refuse("b", places[1][2], places[0][2], "wrapper_CUDA_out_linalg_lstsq_out")
+
+
 def _set(places: Sequence[Place], _: Arguments) -> None:
     raise RuntimeError(
         f'Attempted to set the storage of a tensor on device "{places[0][2]}" to a storage on '
@@ -177,6 +187,8 @@ OWN_WORDS: dict[str, Callable[[Sequence[Place], Arguments], None]] = {
     **dict.fromkeys(("masked_fill", "masked_fill_"), _masked_fill),
     **dict.fromkeys(("_scaled_dot_product_flash_attention_for_cpu", "_fused_sdp_choice",
                      "_scaled_dot_product_attention_math"), _attention),
+    "mv": _matrix_by_vector,
+    "linalg_lstsq": _least_squares,
     "set_": _set,
 }  # fmt: skip
 

@@ -142,7 +142,9 @@ class Streams:
     def _index(self, device: Any) -> int:
         if device is None:
             return self._devices.device
-        return device if isinstance(device, int) else self._devices.index_of(device) or 0
+        if not isinstance(device, int):
+            return self._devices.index_of(device) or 0
+        return self._devices.counted(device)
 
 
 class Within:
