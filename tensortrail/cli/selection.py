@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 from tensortrail.config import Config, ConfigError, nearest
 
+_LIKE_DIGITS = str.maketrans("OIL", "011")
+
 
 def selected(config: Config) -> frozenset[str] | None:
     """The codes to run; None when nothing but the default selection is asked for."""
@@ -40,10 +42,28 @@ def codes_of(selectors: Iterable[str]) -> set[str]:
             }
             new |= _own(upper)
         if not new:
-            names = [*rules, *(rule.name for rule in rules.values())]
-            raise ConfigError(f"no rule {selector!r}{nearest(selector, names)}")
+            raise UnknownRule(selector)
         found |= new
     return found
+
+
+class UnknownRule(ConfigError):
+    def __init__(self, selector: str) -> None:
+        super().__init__(f"no rule {selector!r}{suggested(selector)}")
+        self.selector = selector
+
+
+def suggested(word: str) -> str:
+    """ " (did you mean ...?)", or nothing: a code, a family or a name like the word."""
+    from tensortrail.analyzer.choosing.rule_index import listed
+
+    rules = listed()
+    upper = word.upper()
+    code = upper[:3] + upper[3:].translate(_LIKE_DIGITS)
+    families = {each.rstrip("0123456789") for each in rules}
+    if code in rules:
+        return f" (did you mean {code!r}?)"
+    return nearest(upper, [*families, *rules]) or nearest(word, [rules[c].name for c in rules])
 
 
 def _own(prefix: str) -> set[str]:
