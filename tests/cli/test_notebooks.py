@@ -161,3 +161,22 @@ def test_standard_input(
     assert b"nb.ipynb:cell 3:3:12: DEV501" in piped("--output-format", "concise")
     assert piped("--fix", "--unsafe-fixes") == notebook(TEXT, IMPORTS, MENDED)
     assert piped("--fix", data=b"{}") == b"{}"
+
+
+def test_a_notebook_that_git_lfs_has_not_fetched_is_passed_over_and_named(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12345\n"
+    (project / "far.ipynb").write_bytes(pointer)
+    _, out, err = run(capsys, ".")
+    assert "TTR001" not in out
+    assert "in 1 file." in out
+    assert "1 notebook not checked, `git lfs pull` fetches the content: far.ipynb" in err
+    code, out, _ = run(capsys, "far.ipynb")
+    assert code == 1
+    assert "a pointer of Git LFS, not the notebook" in out
+    (project / "nb.ipynb").unlink()
+    code, _, err = run(capsys, ".")
+    assert code == 2
+    assert "no Python files found" in err
+    assert "far.ipynb" in err

@@ -9,6 +9,7 @@ from fnmatch import fnmatch
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from tensortrail.analyzer.reading.python_files import is_notebook, is_pointer
 from tensortrail.files import repository, within
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ class Found:
         self.problems: list[str] = []
         self.outside: list[str] = []
         """Links that lead out of the tree, which are not followed."""
+        self.pointers: list[str] = []
+        """Notebooks whose content Git LFS has not fetched."""
         self.left_out: list[tuple[str, str]] = []
         """Paths that were not taken, each with what left it out."""
 
@@ -114,6 +117,8 @@ class _Walk:
                 self._found.outside.append(_plain(entry.path))
             elif is_folder:
                 yield from self.files(entry.path, ignores, depth + 1)
+            elif is_notebook(entry.path) and is_pointer(entry.path):
+                self._found.pointers.append(_plain(entry.path))
             else:
                 yield entry.path
 
