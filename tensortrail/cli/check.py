@@ -45,7 +45,7 @@ def run(options: Namespace) -> int:
     if not result.files and options.changed_only:
         write_text("No findings: no Python file was changed.", sys.stdout)
         return CLEAN
-    if not result.files and not options.allow_empty:
+    if not (result.files or result.pointers or options.allow_empty):
         fail(f"no Python files found in {', '.join(paths)}", *why_nothing(result))
         return FAILED
     _say_all(notes(result))

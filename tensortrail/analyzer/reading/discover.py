@@ -42,7 +42,8 @@ class Found:
 def discover(
     paths: Sequence[str], exclude: Sequence[str] = (), respect_gitignore: bool = True
 ) -> Found:
-    """Files named outright are always taken; folders are searched for Python and notebooks."""
+    """Files named outright are taken whatever their names; folders are searched for Python and
+    notebooks. Notebooks that are pointers of Git LFS are passed over."""
     found = Found()
     seen: set[str] = set()
     for path in paths:
@@ -57,7 +58,8 @@ def discover(
         for file in map(_plain, new):
             if file not in seen:
                 seen.add(file)
-                found.files.append(file)
+                pointer = is_notebook(file) and is_pointer(file)
+                (found.pointers if pointer else found.files).append(file)
     return found
 
 
@@ -117,8 +119,6 @@ class _Walk:
                 self._found.outside.append(_plain(entry.path))
             elif is_folder:
                 yield from self.files(entry.path, ignores, depth + 1)
-            elif is_notebook(entry.path) and is_pointer(entry.path):
-                self._found.pointers.append(_plain(entry.path))
             else:
                 yield entry.path
 
