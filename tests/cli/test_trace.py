@@ -25,12 +25,18 @@ PROGRAMS = {
     "an interrupt": "raise KeyboardInterrupt",
     "os._exit": "import os; print('hi', flush=True); os._exit(7)",
     "exit handlers": "import atexit; atexit.register(print, 'bye'); print('hi')",
-    "who it is": "import sys; print(sys.argv, __name__, __file__, sys.path[0], __spec__)",
+    "who it is": (
+        "import sys; print(sys.argv, __name__, __file__, sys.path[0], __spec__, sorted(globals()))"
+    ),
     "standard input": "import sys; print(sys.stdin.read().upper())",
     "a signal": "import os, signal; os.kill(os.getpid(), signal.SIGTERM)",
     "no Python": "def f(:\n pass",
     "pickling what it defines": (
         "import pickle\nclass A: pass\nprint(type(pickle.loads(pickle.dumps(A()))), A.__module__)"
+    ),
+    "a thread that fails, and standard error closed": (
+        "import sys, threading\ndef f(): 1/0\nthread = threading.Thread(target=f, name='t')\n"
+        "thread.start(); thread.join(); sys.stderr.close(); print('end')"
     ),
     "its own excepthook": (
         "import sys\nsys.excepthook = lambda *a: print('mine', a[0].__name__)\n1/0"
