@@ -69,6 +69,9 @@ def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def main(arguments: Sequence[str]) -> int:
     ours, program = split(arguments)
+    if "-c" in ours:
+        fail("a recorded program is a file or a module (-m): save the code as one")
+        return FAILED
     options = parser().parse_args(ours)
     if not program:
         fail("nothing to run", *_swallowed(options))

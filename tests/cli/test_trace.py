@@ -227,6 +227,7 @@ def test_check_changes_the_exit_code_only_for_findings(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         ([], "nothing to run"),
+        (["-c", "print(1)"], "a recorded program is a file or a module"),
         (["--rehearse", "x.py"], "--rehearse needs devices"),
         (["missing.py"], "missing.py: cannot be read"),
         (["-m", "missing_module"], "no such module"),
