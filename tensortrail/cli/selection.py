@@ -6,8 +6,6 @@ from collections.abc import Iterable
 
 from tensortrail.config import Config, ConfigError, nearest
 
-_LIKE_DIGITS = str.maketrans("OIL", "011")
-
 
 def selected(config: Config) -> frozenset[str] | None:
     """The codes to run; None when nothing but the default selection is asked for."""
@@ -55,15 +53,15 @@ class UnknownRule(ConfigError):
 
 def suggested(word: str) -> str:
     """ " (did you mean ...?)", or nothing: a code, a family or a name like the word."""
+    from tensortrail.analyzer.choosing.mistyped import read_as_digits
     from tensortrail.analyzer.choosing.rule_index import listed
 
     rules = listed()
-    upper = word.upper()
-    code = upper[:3] + upper[3:].translate(_LIKE_DIGITS)
     families = {each.rstrip("0123456789") for each in rules}
-    if code in rules:
+    if (code := read_as_digits(word)) in rules:
         return f" (did you mean {code!r}?)"
-    return nearest(upper, [*families, *rules]) or nearest(word, [rules[c].name for c in rules])
+    names = [rule.name for rule in rules.values()]
+    return nearest(word.upper(), [*families, *rules]) or nearest(word, names)
 
 
 def _own(prefix: str) -> set[str]:

@@ -167,7 +167,8 @@ def test_no_gpu_is_simulated_where_the_environment_hides_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    (tmp_path / "script.py").write_text("import torch\nprint(torch.cuda.device_count())\n")
+    fails = "torch.ones(2, 2) @ torch.ones(3, 3)"
+    (tmp_path / "script.py").write_text(f"import torch\nprint(torch.cuda.device_count())\n{fails}")
     _, out, told = traced(tmp_path, "script.py", options=("--rehearse", "cuda"))
     assert out.split() == ["0"]
     assert "CUDA_VISIBLE_DEVICES names no GPU, so none is simulated" in told
@@ -175,6 +176,8 @@ def test_no_gpu_is_simulated_where_the_environment_hides_all(
     _, out, told = traced(tmp_path, "script.py", options=("--rehearse", "cuda:1"))
     assert out.split() == ["1"]
     assert "CUDA_VISIBLE_DEVICES" not in told
+    assert fails in told
+    assert "_ops.py" not in told  # a frame that only a rehearsal has
 
 
 def test_a_failure_is_explained_under_its_traceback(tmp_path: Path) -> None:
