@@ -132,7 +132,7 @@ def _checked(path: str, key: str, value: Any) -> Any:
         return value
     if isinstance(default, int):
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise ConfigError(f"{where} must be a whole number, not {value!r}")
+            raise ConfigError(f"{where} must be a whole number, 0 or more, not {value!r}")
         return value
     if isinstance(default, str):
         if not _is_text(value):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import gc
 import importlib
 import os
@@ -11,6 +12,8 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from tensortrail.cli.exit_codes import CLEAN, FAILED, INTERRUPTED
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def program() -> NoReturn:
@@ -42,6 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from tensortrail.cli.trace import main as trace
 
         return trace(arguments[1:])
+    _open_what_is_closed()
     try:
         code = _run(arguments)
         sys.stdout.flush()
@@ -49,14 +53,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # whoever read our output has enough; Python must not complain at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_the_rest()  # whoever read our output has enough
         return FAILED
     except Exception as error:
         if os.environ.get("TENSORTRAIL_DEBUG"):
             raise
         from tensortrail.cli.console import fail
 
+        if isinstance(error, OSError) and error.errno in _NO_ROOM and error.filename is None:
+            _drop_the_rest()
+            fail(f"the output cannot be written: {error.strerror}")
+            return FAILED
         if hint := _how_to_get(error):
             fail(f"{error}, which this command needs", hint)
             return FAILED
@@ -66,6 +73,19 @@ def main(argv: Sequence[str] | None = None) -> int:
             "command run with TENSORTRAIL_DEBUG=1",
         )
         return FAILED
+
+
+def _open_what_is_closed() -> None:
+    """Python has no stream for a standard output that is closed, and would print errors to the
+    other one."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+
+
+def _drop_the_rest() -> None:
+    """Python must not complain of it at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _how_to_get(error: Exception) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -39,18 +40,31 @@ def run(options: Namespace) -> int:
     result = _checked(request)
     if result.missing:
         for path in result.missing:
-            fail(f"no such file or directory: {path}")
+            fail(f"no such file or directory: {path}", *_meant_as_rule(path, options))
         return FAILED
     if not result.files and options.changed_only:
         write_text("No findings: no Python file was changed.", sys.stdout)
         return CLEAN
-    if not result.files and not options.allow_empty:
+    if not (result.files or result.pointers or options.allow_empty):
         fail(f"no Python files found in {', '.join(paths)}", *why_nothing(result))
         return FAILED
     _say_all(notes(result))
     if request.profile is not None:
         _say_all(request.profile.table().splitlines())
     return _finish(request, result, config, options)
+
+
+def _meant_as_rule(path: str, options: Namespace) -> Iterator[str]:
+    """As in `--select OFF DEV`."""
+    from tensortrail.cli.selection import UnknownRule, codes_of
+
+    for name in ("select", "ignore", "extend_select"):
+        if getattr(options, name):
+            with suppress(UnknownRule):
+                codes_of([path])
+                option = f"--{name.replace('_', '-')}"
+                yield f"rules are separated by commas: {option} {getattr(options, name)},{path}"
+                return
 
 
 def _finish(request: CheckRequest, result: CheckResult, config: Config, options: Namespace) -> int:

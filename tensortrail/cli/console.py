@@ -16,16 +16,25 @@ def fail(message: str, *hints: str) -> None:
 def say(message: str) -> None:
     """One line; it may begin with a path or quote an error, so it is made inert like findings."""
     from tensortrail.inert import inert_path
+    from tensortrail.standard_error import write_beside
 
-    print(inert_path(message), file=sys.stderr)  # noqa: T201
+    write_beside(f"{inert_path(message)}\n")
 
 
-def wants_color(choice: str, stream: TextIO) -> bool:
+def wants_color(choice: str, stream: TextIO | None) -> bool:
     if choice != "auto":
         return choice == "always"
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
-    return bool(os.environ.get("FORCE_COLOR")) or stream.isatty()
+    return bool(os.environ.get("FORCE_COLOR")) or is_terminal(stream)
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """A stream may be closed, by the shell or by a program."""
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:
+        return False
 
 
 def columns(fallback: int) -> int:

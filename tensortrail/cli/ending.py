@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensortrail.cli.console import say, wants_color
 from tensortrail.cli.exit_codes import FOUND, STOPPED
+from tensortrail.standard_error import write_beside
 from tensortrail.tracer.identity.unrecorded_frames import without_our_frames
 from tensortrail.tracer.recording.stop import Stopped
 from tensortrail.tracer.trail.outcome import how_ended
@@ -65,8 +66,9 @@ class Ending:
         early = running.stop_early
         stopped = early is not None and early.stopped  # elsewhere than in the main thread
         if (stopped or (self._options.check and found)) and self.code in (0, None):
-            sys.stdout.flush()
-            sys.stderr.flush()
+            for stream in (sys.stdout, sys.stderr):
+                with suppress(AttributeError, OSError, ValueError):  # closed, or full
+                    stream.flush()
             # The only way left to change the code: everything else has run.
             os._exit(STOPPED if stopped else FOUND)
         if self.interrupted:
@@ -82,9 +84,7 @@ class Ending:
         without_our_frames(error)
         sys.excepthook(type(error), error, error.__traceback__)
         if text:
-            sys.stderr.flush()
-            sys.stderr.write("\n" + text)
-            sys.stderr.flush()
+            write_beside("\n" + text)
         return bool(text)
 
     def _close(self) -> int:
@@ -115,7 +115,7 @@ class Ending:
                     say(f"tensortrail: {problem}")
             shown = os.path.relpath(self._running.directory)
             text = closing(timeline, report.findings, shown, color, self.error, self._explained)
-            sys.stderr.write(text)
+            write_beside(text)
         if self._options.check and report.findings:
-            sys.stderr.write(render("text", report, color=color) + "\n")
+            write_beside(render("text", report, color=color) + "\n")
         return len(report.findings)

@@ -8,7 +8,7 @@ from argparse import Namespace
 from tensortrail.analyzer.choosing.own import OWN
 from tensortrail.cli.console import wants_color, write_text
 from tensortrail.cli.exit_codes import CLEAN
-from tensortrail.config import ConfigError, nearest
+from tensortrail.cli.selection import UnknownRule
 from tensortrail.rules import all_rules
 
 
@@ -24,8 +24,7 @@ def run(options: Namespace) -> int:
         (info for info in rules.values() if info.name == asked), None
     )
     if found is None:
-        names = [*rules, *(info.name for info in rules.values())]
-        raise ConfigError(f"no rule {asked!r}{nearest(asked, names)}")
+        raise UnknownRule(asked)
     if wants_color(options.color, sys.stdout):
         from rich.console import Console
         from rich.markdown import Markdown

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tensortrail.analyzer.choosing.request import CheckResult
 from tensortrail.cli.console import counted
@@ -26,6 +26,14 @@ def why_nothing(result: CheckResult) -> list[str]:
 def notes(result: CheckResult) -> Iterator[str]:
     """What is said about files that were not looked at in any run."""
     if result.outside:
-        shown = ", ".join(result.outside[:_SHOWN]) + ", ..." * (len(result.outside) > _SHOWN)
         links = counted(len(result.outside), "link")
+        shown = _some(result.outside)
         yield f"{links} out of the project not followed: {shown} (give a path to have it checked)"
+    if result.pointers:
+        notebooks = counted(len(result.pointers), "notebook")
+        shown = _some(result.pointers)
+        yield f"{notebooks} not checked, `git lfs pull` fetches the content: {shown}"
+
+
+def _some(paths: Sequence[str]) -> str:
+    return ", ".join(paths[:_SHOWN]) + ", ..." * (len(paths) > _SHOWN)

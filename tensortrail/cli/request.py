@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tensortrail.analyzer.choosing.request import CheckRequest
 from tensortrail.cli.baseline import with_baseline
-from tensortrail.cli.selection import codes_of, selected, selected_by_name
+from tensortrail.cli.selection import UnknownRule, codes_of, selected, selected_by_name
 from tensortrail.config import Config, ConfigError, load
 from tensortrail.files import read, within
 
@@ -36,8 +36,10 @@ def refuse_mixed_up(options: Namespace, paths: list[str]) -> None:
         raise ConfigError("--add-ignores writes files: name one instead of - (standard input)")
     if options.stdin_filename and paths != ["-"]:
         raise ConfigError("--stdin-filename needs - (standard input) as the only path")
+    if options.unsafe_fixes and not (options.fix or options.diff):
+        raise ConfigError("--unsafe-fixes needs --fix, or --diff to show what would change")
     if options.jobs is not None and options.jobs < 0:
-        raise ConfigError(f"--jobs must be a whole number, not {options.jobs}")
+        raise ConfigError(f"--jobs must be 0 or more, not {options.jobs}")
 
 
 def paths_of(options: Namespace) -> list[str]:
@@ -87,12 +89,7 @@ def requested(config: Config, options: Namespace, paths: list[str]) -> CheckRequ
     fresh = options.no_cache or options.profile_rules
     request = CheckRequest(
         paths=tuple(paths),
-        codes=selected(config),
-        noted=selected_by_name(config),
-        per_file_ignores={
-            pattern: frozenset(codes_of(codes))
-            for pattern, codes in config.per_file_ignores.items()
-        },
+        **_rules(config, options),
         exclude=config.exclude,
         respect_gitignore=config.respect_gitignore,
         cache_dir=None if fresh else _cache_dir(config, options),
@@ -105,6 +102,23 @@ def requested(config: Config, options: Namespace, paths: list[str]) -> CheckRequ
         only=_changed(options, paths[0] if paths else ""),
     )
     return with_baseline(request, config, options)
+
+
+def _rules(config: Config, options: Namespace) -> dict[str, Any]:
+    try:
+        return {
+            "codes": selected(config),
+            "noted": selected_by_name(config),
+            "per_file_ignores": {
+                pattern: frozenset(codes_of(codes))
+                for pattern, codes in config.per_file_ignores.items()
+            },
+        }
+    except UnknownRule as error:
+        typed = (options.select, options.ignore, options.extend_select)
+        if not config.file or any(error.selector in listed(each) for each in typed):
+            raise
+        raise ConfigError(f"{config.file}: {error}") from error
 
 
 def _changed(options: Namespace, first_path: str) -> frozenset[str] | None:

@@ -40,10 +40,28 @@ def codes_of(selectors: Iterable[str]) -> set[str]:
             }
             new |= _own(upper)
         if not new:
-            names = [*rules, *(rule.name for rule in rules.values())]
-            raise ConfigError(f"no rule {selector!r}{nearest(selector, names)}")
+            raise UnknownRule(selector)
         found |= new
     return found
+
+
+class UnknownRule(ConfigError):
+    def __init__(self, selector: str) -> None:
+        super().__init__(f"no rule {selector!r}{suggested(selector)}")
+        self.selector = selector
+
+
+def suggested(word: str) -> str:
+    """ " (did you mean ...?)", or nothing: a code, a family or a name like the word."""
+    from tensortrail.analyzer.choosing.mistyped import read_as_digits
+    from tensortrail.analyzer.choosing.rule_index import listed
+
+    rules = listed()
+    families = {each.rstrip("0123456789") for each in rules}
+    if (code := read_as_digits(word)) in rules:
+        return f" (did you mean {code!r}?)"
+    names = [rule.name for rule in rules.values()]
+    return nearest(word.upper(), [*families, *rules]) or nearest(word, names)
 
 
 def _own(prefix: str) -> set[str]:

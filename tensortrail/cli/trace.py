@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tensortrail.cli.collector import collector_waits
-from tensortrail.cli.console import fail, say
+from tensortrail.cli.console import fail, is_terminal, say
 from tensortrail.cli.ending import Ending
 from tensortrail.cli.exit_codes import FAILED, FOUND
 from tensortrail.cli.extras import install, lacking
@@ -69,6 +69,9 @@ def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def main(arguments: Sequence[str]) -> int:
     ours, program = split(arguments)
+    if "-c" in ours:
+        fail("a recorded program is a file or a module (-m): save the code as one")
+        return FAILED
     options = parser().parse_args(ours)
     if not program:
         fail("nothing to run", *_swallowed(options))
@@ -107,7 +110,7 @@ def _start(options: argparse.Namespace, program: list[str]) -> int:
     if command := instead(name, options.module):
         say(f"tensortrail: {name} starts each rank as a process of its own, which is not recorded")
         say(f"  to record them: {command}")
-    if not options.quiet:
+    if is_terminal(sys.stderr) and not options.quiet:
         Progress(running.recorder.writer, sys.stderr)
     ending = Ending(running, options)
     # Registered before the program can register anything: it runs after all of the program's own.

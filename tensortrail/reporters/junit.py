@@ -25,7 +25,7 @@ def render(report: Report, *, color: bool = False, width: int = 100) -> str:
         clean = xml.SubElement(
             top, "testsuite", name="tensortrail", tests="1", failures="0", errors="0"
         )
-        name = f"{report.files_checked} files checked"
+        name = f"{report.files_checked} file{'s' * (report.files_checked != 1)} checked"
         xml.SubElement(clean, "testcase", classname="tensortrail", name=name)
     xml.indent(top)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + xml.tostring(top, encoding="unicode")

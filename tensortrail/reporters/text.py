@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tensortrail.findings import Confidence, Finding, Fix, Report, Safety, Setting, Severity, Site
 from tensortrail.inert import headline, inert
+from tensortrail.reporters.diff_excerpt import diff_lines
 from tensortrail.reporters.excerpt import excerpt
 from tensortrail.reporters.repeated import lines_of, told_once
 from tensortrail.reporters.short_notes import short_notes
@@ -126,9 +127,8 @@ def _source(site: Site, sheet: _Sheet, style: str) -> Iterator[str]:
 def _fix(fix: Fix, sheet: _Sheet) -> Iterator[str]:
     how = sheet.paint("dim", f"({_HOW[fix.safety]})")
     yield f"{sheet.paint('bold green', 'fix')}: {inert(fix.description)} {how}"
-    for line in fix.preview.split("\n") if fix.preview else ():
-        shown = excerpt(line.rstrip(), room=sheet.room).text
-        yield sheet.row(sheet.paint(_DIFF.get(line[:1], ""), shown))
+    for line in diff_lines(fix.preview, sheet.room) if fix.preview else ():
+        yield sheet.row(sheet.paint(_DIFF.get(line[:1], ""), line))
 
 
 def _setting(setting: Setting) -> str:

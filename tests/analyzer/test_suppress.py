@@ -39,6 +39,9 @@ def findings(source: str) -> tuple[Finding, ...]:
         ("  # tensortrail: ignore[DEV501] it is a string there", []),
         ("  # type: ignore  # tensortrail: ignore[DEV501]", []),
         ("  # tensortrail: ignore[OFF106]", ["DEV501", "TTR002"]),
+        ("  # tensortrail: ignore[DEV5O1]", ["DEV501", "TTR002"]),
+        ("  # tensortrail: ignore[device-eq-str]", ["DEV501", "TTR002"]),
+        ("  # tensortrail: ignore[DEV]", ["DEV501", "TTR002"]),
         ("  # noqa: OFF106", ["DEV501", "TTR002"]),
     ],
 )
@@ -98,3 +101,9 @@ def test_added_ignores_silence_and_parse(source: str) -> None:
 @given(st.binary(max_size=200))
 def test_any_bytes_are_survived(data: bytes) -> None:
     assert isinstance(suppressions_in(b"# noqa\n" + data), list)
+
+
+def test_a_comment_that_names_no_rule_is_told_what_was_meant() -> None:
+    (told,) = findings("x = 1  # tensortrail: ignore[dev5O1]\n")
+    assert told.message == "this comment names no rule: DEV5O1 (did you mean DEV501?)"
+    assert not told.fixes

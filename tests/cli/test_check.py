@@ -113,17 +113,23 @@ def test_exit_zero(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["missing.py"], "no such file or directory: missing.py"),
         (["--select", "OFF999"], "no rule 'OFF999'"),
         (["--select", "unguarded-dealocate"], "did you mean 'unguarded-deallocate'?"),
+        (["--select", "DEV5O1"], "did you mean 'DEV501'?"),
+        (["--select", "DEVV"], "did you mean 'DEV'?"),
+        (["--select", "OFF", "DEV"], "rules are separated by commas: --select OFF,DEV"),
+        (["--config", "typo.toml"], "typo.toml: no rule 'OFFF' (did you mean 'OFF'?)"),
+        (["--unsafe-fixes"], "--unsafe-fixes needs --fix"),
         (["--config", "none.toml"], "none.toml: cannot be read"),
         (["-", "bad.py"], "cannot be combined"),
         (["--add-ignores", "--diff"], "--add-ignores cannot be combined with --fix or --diff"),
         (["--add-ignores", "-"], "--add-ignores writes files"),
         (["--stdin-filename", "new.py"], "--stdin-filename needs -"),
-        (["--jobs", "-1"], "--jobs must be a whole number"),
+        (["--jobs", "-1"], "--jobs must be 0 or more"),
     ],
 )
 def test_usage_errors_give_two(
     project: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], told: str
 ) -> None:
+    (project / "typo.toml").write_text('[tool.tensortrail]\nselect = ["OFFF"]\n')
     code, out, err = run(capsys, *arguments)
     assert (code, out) == (2, "")
     assert told in err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -11,7 +12,7 @@ import pytest
 
 from tensortrail.analyzer.choosing.request import CheckResult
 from tensortrail.cli import main
-from tensortrail.cli.console import fail, say
+from tensortrail.cli.console import fail, say, wants_color
 
 BAD = 'def f(t):\n    return t.weight.device == "meta"\n'
 
@@ -66,3 +67,26 @@ def test_json_tells_problems_on_standard_error(
     captured = capsys.readouterr()
     assert json.loads(captured.out) == []
     assert captured.err == "sub\\x1b: cannot be listed\n"
+
+
+def test_standard_output_and_error_may_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As by `>&-` and `2>&-`; and a program may close what it is given."""
+    closed = io.StringIO()
+    closed.close()
+    for stream in (None, closed):
+        monkeypatch.setattr(sys, "stderr", stream)
+        say("lost")
+        assert not wants_color("auto", stream)
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stderr", None)
+    assert main(["check", "missing.py"]) == 2
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device is always full")
+def test_a_full_disk_below_standard_output_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        assert main(["explain", "OFF101"]) == 2
+    assert "the output cannot be written: No space left on device" in capsys.readouterr().err

@@ -161,3 +161,15 @@ def test_standard_input(
     assert b"nb.ipynb:cell 3:3:12: DEV501" in piped("--output-format", "concise")
     assert piped("--fix", "--unsafe-fixes") == notebook(TEXT, IMPORTS, MENDED)
     assert piped("--fix", data=b"{}") == b"{}"
+
+
+def test_a_notebook_that_git_lfs_has_not_fetched_is_passed_over_and_named(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12345\n"
+    (project / "far.ipynb").write_bytes(pointer)
+    _, out, err = run(capsys, ".")
+    assert "TTR001" not in out
+    assert "in 1 file." in out
+    assert "1 notebook not checked, `git lfs pull` fetches the content: far.ipynb" in err
+    assert run(capsys, "far.ipynb")[:2] == (0, "No findings: 0 files checked.\n")

@@ -25,12 +25,18 @@ PROGRAMS = {
     "an interrupt": "raise KeyboardInterrupt",
     "os._exit": "import os; print('hi', flush=True); os._exit(7)",
     "exit handlers": "import atexit; atexit.register(print, 'bye'); print('hi')",
-    "who it is": "import sys; print(sys.argv, __name__, __file__, sys.path[0], __spec__)",
+    "who it is": (
+        "import sys; print(sys.argv, __name__, __file__, sys.path[0], __spec__, sorted(globals()))"
+    ),
     "standard input": "import sys; print(sys.stdin.read().upper())",
     "a signal": "import os, signal; os.kill(os.getpid(), signal.SIGTERM)",
     "no Python": "def f(:\n pass",
     "pickling what it defines": (
         "import pickle\nclass A: pass\nprint(type(pickle.loads(pickle.dumps(A()))), A.__module__)"
+    ),
+    "a thread that fails, and standard error closed": (
+        "import sys, threading\ndef f(): 1/0\nthread = threading.Thread(target=f, name='t')\n"
+        "thread.start(); thread.join(); sys.stderr.close(); print('end')"
     ),
     "its own excepthook": (
         "import sys\nsys.excepthook = lambda *a: print('mine', a[0].__name__)\n1/0"
@@ -161,7 +167,8 @@ def test_no_gpu_is_simulated_where_the_environment_hides_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    (tmp_path / "script.py").write_text("import torch\nprint(torch.cuda.device_count())\n")
+    fails = "torch.ones(2, 2) @ torch.ones(3, 3)"
+    (tmp_path / "script.py").write_text(f"import torch\nprint(torch.cuda.device_count())\n{fails}")
     _, out, told = traced(tmp_path, "script.py", options=("--rehearse", "cuda"))
     assert out.split() == ["0"]
     assert "CUDA_VISIBLE_DEVICES names no GPU, so none is simulated" in told
@@ -169,6 +176,8 @@ def test_no_gpu_is_simulated_where_the_environment_hides_all(
     _, out, told = traced(tmp_path, "script.py", options=("--rehearse", "cuda:1"))
     assert out.split() == ["1"]
     assert "CUDA_VISIBLE_DEVICES" not in told
+    assert fails in told
+    assert "_ops.py" not in told  # a frame that only a rehearsal has
 
 
 def test_a_failure_is_explained_under_its_traceback(tmp_path: Path) -> None:
@@ -221,6 +230,7 @@ def test_check_changes_the_exit_code_only_for_findings(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         ([], "nothing to run"),
+        (["-c", "print(1)"], "a recorded program is a file or a module"),
         (["--rehearse", "x.py"], "--rehearse needs devices"),
         (["missing.py"], "missing.py: cannot be read"),
         (["-m", "missing_module"], "no such module"),

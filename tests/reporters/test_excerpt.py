@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tensortrail.reporters.diff_excerpt import diff_lines
 from tensortrail.reporters.excerpt import Excerpt, excerpt
 
 
@@ -75,3 +76,15 @@ def test_any_text_any_range(line: str, start: int, end: int, room: int) -> None:
     assert shown.offset >= 0
     assert shown.length >= 0
     assert "\n" not in shown.text
+
+
+def test_a_diff_in_a_narrow_terminal_shows_what_changes() -> None:
+    before = "-            chosen = torch.randint(0, 2, (batch.shape[0], 1)).cuda()"
+    after = before.replace("-", "+", 1).replace(".cuda()", ".to(mask.device)")
+    shown = list(diff_lines(f"@@ -3 +3 @@\n{before}\n{after}", 40))
+    assert shown[0] == "@@ -3 +3 @@"
+    assert shown[1].startswith("-...")
+    assert shown[1].endswith(".cuda()")
+    assert shown[2].startswith("+...")
+    assert shown[2].endswith(".to(mask.device)")
+    assert max(map(len, shown)) <= 40

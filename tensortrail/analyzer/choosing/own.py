@@ -30,7 +30,8 @@ OWN = {
             "A comment suppresses a finding that is not there.",
             Severity.WARNING,
             "The risk is gone, or the comment stands on another line than the finding. "
-            "Remove the comment, so that it cannot hide a later one.",
+            "Remove the comment, so that it cannot hide a later one. A comment that names no rule "
+            "is reported too: inside the brackets are codes, not names or prefixes.",
         ),
         (
             CRASHED,

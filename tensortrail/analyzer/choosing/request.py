@@ -78,6 +78,8 @@ class CheckResult(NamedTuple):
     """Paths asked for that do not exist."""
     outside: tuple[str, ...] = ()
     """Links that lead out of the tree, which were not followed."""
+    pointers: tuple[str, ...] = ()
+    """Notebooks whose content Git LFS has not fetched, so that there is nothing to judge."""
     left_out: tuple[tuple[str, str], ...] = ()
     """Paths that were not taken, each with what left it out."""
     digests: Mapping[str, str] = _NO_DIGESTS

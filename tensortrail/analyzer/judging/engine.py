@@ -45,6 +45,7 @@ def check(request: CheckRequest, progress: Progress | None = None) -> CheckResul
         tuple(files),
         tuple(dict.fromkeys(problems)),
         outside=tuple(found.outside),
+        pointers=tuple(found.pointers),
         left_out=tuple(found.left_out),
         digests={each.path: each.digest for each in results if each.digest},
     )

@@ -8,6 +8,7 @@ import tokenize
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from tensortrail.analyzer.choosing.mistyped import code_meant
 from tensortrail.analyzer.choosing.own import UNUSED, own_finding
 from tensortrail.analyzer.fixing.edits import apply
 from tensortrail.analyzer.reading.source import Source
@@ -18,7 +19,7 @@ _OURS = pattern(r"#\s*tensortrail:\s*ignore(?P<file>-file)?\s*(?:\[(?P<codes>[^\
 _NOQA = pattern(
     r"#\s*noqa(?!\w)(?:\s*:\s*(?P<codes>[A-Za-z]+\d+(?:\s*[,\s]\s*[A-Za-z]+\d+)*))?", re.I
 )
-_CODE = pattern(r"[A-Za-z]+\d+")
+_WORD = pattern(r"[^\s,]+")
 _OUR_NOQA = pattern(rb"noqa:[^\n]*\b(OFF|STO|NEW|SHD|DEV|XFR|TOL|TTR)\d")
 WORDS = (b"tensortrail:", b"noqa")
 
@@ -58,7 +59,7 @@ def _read(token: tokenize.TokenInfo) -> Iterable[Suppression]:
         match = form.search(token.string)
         if match is None:
             continue
-        codes = frozenset(code.upper() for code in _CODE.findall(match["codes"] or ""))
+        codes = frozenset(word.upper() for word in _WORD.findall(match["codes"] or ""))
         line, column = token.start
         whole_file = form is _OURS and bool(match["file"])
         yield Suppression(
@@ -133,8 +134,8 @@ def _unused(
         if not unused:
             return  # other tools' codes, or a bare noqa that may be theirs
     elif suppression.codes:
-        unused = sorted(suppression.codes - suppression.used)
-        if not unused:
+        unused = sorted(ours - suppression.used)
+        if not unused and suppression.codes == ours:
             return
     elif suppression.used:
         return
@@ -144,6 +145,11 @@ def _unused(
     site = source.site(
         start + len(before.encode()), start + len((before + suppression.text).encode())
     )
+    unknown = sorted(suppression.codes - ours)
+    if unknown and not suppression.is_noqa:
+        meant = _meant(unknown, known_codes)
+        yield own_finding(UNUSED, f"this comment names no rule: {meant}", site)
+        return
     named = ", ".join(unused) or "anything"
     finding = own_finding(UNUSED, f"this comment does not suppress {named} here", site)
     left = sorted(suppression.codes - set(unused))
@@ -161,6 +167,15 @@ def _unused(
             fixes=(fix,),
         )
     )
+
+
+def _meant(words: Iterable[str], known: Collection[str]) -> str:
+    """Each word, with the code that it is like."""
+    told = []
+    for word in words:
+        meant = code_meant(word, known)
+        told.append(f"{word} (did you mean {meant}?)" if meant else word)
+    return ", ".join(told)
 
 
 def _removal(suppression: Suppression, source: Source, line: str, left: list[str]) -> Fix | None:

@@ -9,6 +9,7 @@ from fnmatch import fnmatch
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from tensortrail.analyzer.reading.python_files import is_notebook, is_pointer
 from tensortrail.files import repository, within
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ class Found:
         self.problems: list[str] = []
         self.outside: list[str] = []
         """Links that lead out of the tree, which are not followed."""
+        self.pointers: list[str] = []
+        """Notebooks whose content Git LFS has not fetched."""
         self.left_out: list[tuple[str, str]] = []
         """Paths that were not taken, each with what left it out."""
 
@@ -39,7 +42,8 @@ class Found:
 def discover(
     paths: Sequence[str], exclude: Sequence[str] = (), respect_gitignore: bool = True
 ) -> Found:
-    """Files named outright are always taken; folders are searched for Python and notebooks."""
+    """Files named outright are taken whatever their names; folders are searched for Python and
+    notebooks. Notebooks that are pointers of Git LFS are passed over."""
     found = Found()
     seen: set[str] = set()
     for path in paths:
@@ -54,7 +58,8 @@ def discover(
         for file in map(_plain, new):
             if file not in seen:
                 seen.add(file)
-                found.files.append(file)
+                pointer = is_notebook(file) and is_pointer(file)
+                (found.pointers if pointer else found.files).append(file)
     return found
 
 

@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from tensortrail.analyzer.reading.unreadable import Unreadable
+from tensortrail.files import read
 
 if TYPE_CHECKING:
     from tensortrail.findings import Finding, Site
 
 NOTEBOOK = ".ipynb"
+_POINTER = b"version https://git-lfs.github.com/spec/"
+_LARGEST_POINTER = 1024
+"""By the specification of Git LFS."""
 Fits = Callable[[bytes], bool]
+
+
+def _points(data: bytes) -> bool:
+    return data.startswith(_POINTER)
 
 
 def is_notebook(path: str) -> bool:
     return path.endswith(NOTEBOOK)
+
+
+def is_pointer(path: str) -> bool:
+    """Whether Git LFS keeps the content of this file elsewhere, and has not fetched it."""
+    try:
+        return os.path.getsize(path) < _LARGEST_POINTER and _points(read(path))
+    except OSError:
+        return False
 
 
 def python_of(path: str, data: bytes) -> bytes:
@@ -24,6 +41,8 @@ def python_of(path: str, data: bytes) -> bytes:
     Raises Unreadable for what is no notebook, though it is named so."""
     if not is_notebook(path):
         return data
+    if _points(data):
+        raise Unreadable("a pointer of Git LFS, not the notebook: `git lfs pull` fetches it")
     from tensortrail.analyzer.reading.notebooks.file import NotebookFile
     from tensortrail.analyzer.reading.notebooks.program import join
 

@@ -9,7 +9,7 @@ from tensortrail.rules.shared.hook_events import hooks_telling
 
 
 class BranchOnData(Rule):
-    """A function that is exported or compiled whole asks a tensor for its value to choose a branch.
+    """A function that is exported or compiled whole reads the value of a tensor to choose a branch.
 
     ## What it does
     In a recorded run, reports the `if`, `while`, `assert` or conditional expression at which

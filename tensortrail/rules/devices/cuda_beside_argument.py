@@ -42,9 +42,10 @@ class CudaBesideArgument(Rule):
     - a parameter of the module or the output of a submodule;
     - an argument that may be on any device.
 
-    Also reports `y.cuda()` under `if x.is_cuda`: `x` may be on another GPU than the current one. It
-    is a warning only if a file beside it, or one that comes to import it, names another GPU than
-    the first (`"cuda:1"`, `f"cuda:{rank}"`), and not in an example.
+    Also reports `y.cuda()` under `if x.is_cuda`: `x` may be on another GPU than the current one.
+    This is a warning only if a file of the same folder, or one that imports this file (directly or
+    through others), names another GPU than the first (`"cuda:1"`, `f"cuda:{rank}"`) and is no
+    example.
 
     A test of `torch.cuda.is_available()` changes nothing: on a machine with a GPU, the caller may
     still choose the CPU.

@@ -44,10 +44,10 @@ class FactoryWithoutDevice(Rule):
     - a tensor that the function puts on a device;
     - any tensor in a kernel of Triton or Numba (`kernel[grid]`), which runs on a GPU.
 
-    So are, though with less evidence: an argument of a plain function that no call in the project
-    passes a tensor on a device; code that works on the CPU (a data set, an export, numpy); packages
-    that make a GPU the default device; and a device that is a parameter, the CPU by default, which
-    no call in the project gives.
+    Notes with less evidence are: an argument of a plain function, if no call in the project passes
+    it a tensor on a device; code that works on the CPU (a data set, an export, numpy); packages
+    that make a GPU the default device; and a device that is a parameter with the CPU as default,
+    if no call in the project gives it.
 
     Not reported: an index, or a tensor without a dimension where a number would do. Both may be on
     the CPU. A condition on the way counts only if it is a setting or an omitted argument.

@@ -26,36 +26,33 @@ class LoadWithoutMapLocation(Rule):
     Reports, as a note, `torch.load(path)` and `torch.hub.load_state_dict_from_url(url)` without
     `map_location`.
 
-    The message says what fails where the result is used as weights or state (`load_state_dict`,
-    `items()`, a key named for weights), and the code shows why it matters. It names the line that
-    shows it, and the one that saves the file, if the project does:
+    The message says what fails if the result is used as weights or state (`load_state_dict`,
+    `items()`, a key named for weights) and the code has one of these signs. It also names the
+    line with the sign and, if the project has one, the line that saves the file:
 
-    - The function or class around can run without a GPU, or who calls the function in the file: it
-      asks `torch.cuda.is_available()`, or works on a device that is not written out, as in
-      `model.to(device)`.
-    - Several processes run it: it chooses its GPU in a file that joins a process group, wraps a
-      model with `device_ids`, asks for its rank or is given it, or makes an `Accelerator`. Each
-      process takes memory of the GPU that the file names.
-    - Another path of the function loads the same file with `map_location`.
+    - The function, its class or its callers in the file can run without a GPU: they call
+      `torch.cuda.is_available()`, or use a device from a variable, as in `model.to(device)`.
+    - Several processes run it: its file joins a process group and chooses a GPU, wraps a model
+      with `device_ids`, uses the rank, or makes an `Accelerator`. Each process then takes memory
+      of the GPU that the file names.
+    - Another branch of the function loads the same file with `map_location`.
 
-    The message says no more than the first line of this page:
+    Otherwise the message is only the first line of this page. The signs do not count
 
-    - Where the code shows none of this, or the result is used otherwise.
-    - Where the name of the file holds the rank, so that each process loads its own, or one rank
-      alone comes to it; and where the code does `net.cuda()` or chooses a GPU under no condition:
-      it runs nowhere else.
-    - Where the code names the file: a fixed name or address, a download of the project, or a file
-      whose bytes it writes itself; and in scripts.
-    - Where the same run saved the file: above in the function, before the end of a training, or as
-      the `best_model_path` of Lightning.
-    - Where the project saves it without tensors, or from the CPU.
-    - Under `if torch.cuda.is_available():`.
-    - Where little is on a GPU: the state of schedulers and samplers, the whole state of an
-      optimizer of FSDP, `mmap=True`, bytes in memory.
-    - For a function that passes on its own `map_location`, None by default, which no call of the
-      project gives.
-    - For `safetensors.torch.load(data)`, and `load_file(path)` without `device`, where another
-      path of the function loads the same onto a device. These always come to the CPU.
+    - if the name of the file contains the rank, or only one rank runs the line;
+    - if the code calls `net.cuda()` or chooses a GPU without a condition: it needs a GPU anyway;
+    - if the name or address of the file is fixed in the code, the project downloads it or writes
+      its bytes, and in scripts;
+    - if the same run saved the file: earlier in the function, before the end of a training, or as
+      the `best_model_path` of Lightning;
+    - if the project saves it without tensors, or from the CPU;
+    - under `if torch.cuda.is_available():`;
+    - if little of it is on a GPU: the state of schedulers and samplers, the whole state of an
+      optimizer of FSDP, `mmap=True`, bytes in memory;
+    - in a function with a parameter `map_location` that it passes on, None by default, if no call
+      in the project gives it;
+    - for `safetensors.torch.load(data)`, and `load_file(path)` without `device`, if another branch
+      of the function loads the same onto a device. These two always load to the CPU.
 
     Not reported: under `with torch.device(...)`, with `**kwargs`, for what was saved into memory
     just before, in tests.

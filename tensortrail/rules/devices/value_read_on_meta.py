@@ -43,7 +43,7 @@ class ValueReadOnMeta(Rule):
 
     ## Why is this bad?
     The call raises: a meta tensor has a shape, but no values. In code that saves or exports models,
-    this happens only once somebody offloads the model or builds it on meta.
+    this happens only once the model is offloaded or built on meta.
 
     ## What you may see
     ```

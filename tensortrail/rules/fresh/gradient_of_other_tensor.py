@@ -21,9 +21,9 @@ class GradientOfOtherTensor(Rule):
     ## What it does
     In a recorded run, reports the `torch.autograd.grad` that failed, and says of the tensor
 
-    - that it wants no gradient: where it was made, or where the weights were frozen;
-    - that the result was computed from another one: the variable that both come from, or the
-      `.detach()` between them.
+    - that it requires no gradient, with the line that made it or froze the weights;
+    - that the result was computed from another tensor, with the variable that both come from, or
+      the `.detach()` between them.
 
     Reported as a note: a failure that the program catches.
 

@@ -22,7 +22,7 @@ class ScaledWithoutGradients(Rule):
     Reported as a note: a failure that the program catches.
 
     ## Why is this bad?
-    The program ends, and its message speaks of checks for infinite numbers: the scaler found no
+    The program ends, and its message is about checks for infinite numbers: the scaler found no
     gradient in which it could look for one.
 
     ## What you may see

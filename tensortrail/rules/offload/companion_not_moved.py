@@ -44,7 +44,7 @@ class CompanionNotMoved(Rule):
     - a tensor that is moved on one branch only;
     - a loop over `**kwargs` that moves tensors, but no lists of tensors.
 
-    So are, with less evidence: a placeholder such as `torch.tensor([0])` that another method
+    Notes with less evidence are: a placeholder such as `torch.tensor([0])` that another method
     replaces; a tensor that the constructor is given, or puts on a device held in a variable; code
     for an export or for data; modules built under `with torch.device(d):`.
 

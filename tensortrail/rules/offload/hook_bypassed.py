@@ -22,7 +22,7 @@ class HookBypassed(Rule):
 
     - an operation with a weight that its hook has left elsewhere, because only a part of the module
       was used, the hook had been removed, or the module's forward was replaced;
-    - a weight that was written while its hook had it loaded: the hook throws the new values away.
+    - a weight that was written while its hook had it loaded: the hook drops the new values.
 
     In code, reports a weight that is bound to a name before its module is onloaded, and used after
     it.

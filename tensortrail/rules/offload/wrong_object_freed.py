@@ -30,7 +30,8 @@ class WrongObjectFreed(Rule):
 
     - the offload of a fresh result (`deallocate_module(ep.module())`, `copy.deepcopy(m).cpu()`),
       while a variable holds another result of the same call that is used afterwards;
-    - a hook or move after a loop that only skips elements (`continue`): it acts on the last one;
+    - a hook or move after a loop whose body only skips elements (`continue`), where it was meant
+      to be in the body: it acts on the last element only;
     - `x.to(device)` in a loop that never binds `x`, where an earlier loop does;
     - `m.to(device)` directly before the offload of another module in the same forward hook;
     - a function that only deletes its parameter and calls `gc.collect()` or `empty_cache()`. The

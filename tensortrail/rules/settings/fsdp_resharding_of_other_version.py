@@ -21,7 +21,7 @@ class FsdpReshardingOfOtherVersion(Rule):
     `fsdp_reshard_after_forward` where FSDP1 reads only `fsdp_sharding_strategy`.
 
     ## Why is this bad?
-    FSDP2 wants true or false and raises at a name. FSDP1, started from a file of accelerate, uses
+    FSDP2 takes true or false and raises at a name. FSDP1, started from a file of accelerate, uses
     FULL_SHARD whatever `fsdp_reshard_after_forward` says.
 
     ## Fix safety

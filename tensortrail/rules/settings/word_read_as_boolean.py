@@ -15,7 +15,7 @@ WORDS = (
 
 
 class WordReadAsBoolean(Rule):
-    """A word without quotes is read as a boolean, where the library wants the word.
+    """A word without quotes is read as a boolean, where the library expects the word.
 
     ## What it does
     Reports `mixed_precision: no`, and `no` as an offload device, without quotes in YAML.

@@ -20,7 +20,7 @@ class WrapperCopiedAtLoad(Rule):
 
     ## Why is this bad?
     The load copies into the parameters that are there, and a plain one cannot take the parts of a
-    wrapper. The message speaks of a missing attribute.
+    wrapper. The message names a missing attribute.
 
     ## What you may see
     ```

@@ -22,7 +22,7 @@ class GraphInWorker(Rule):
 
     ## Why is this bad?
     The program ends. A worker puts a batch into shared memory, and a graph cannot go to another
-    process. Without workers the same code runs, and each batch keeps a graph that nobody needs.
+    process. Without workers the same code runs, and each batch keeps a graph that is not needed.
 
     ## What you may see
     ```

@@ -23,7 +23,7 @@ class HookedOutputChanged(Rule):
     Not reported: a failure that the program catches.
 
     ## Why is this bad?
-    The program ends, and its message speaks of a custom function that the program does not have: it
+    The program ends, and its message names a custom function that the program does not have: it
     is torch's own, which calls the hook.
 
     ## What you may see

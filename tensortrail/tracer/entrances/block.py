@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensortrail.findings import Finding
 from tensortrail.inert import inert_path
+from tensortrail.standard_error import write_beside
 from tensortrail.tracer.events.focus import parse_focus, parse_size, parse_steps
 from tensortrail.tracer.reading.timeline import RunTimeline, open_run
 from tensortrail.tracer.recording import session
@@ -204,10 +205,10 @@ class Run(AbstractContextManager["Run"]):
 
 @functools.cache
 def _say_once(message: str) -> None:
-    sys.stderr.write(f"tensortrail: {inert_path(message)}\n")
+    write_beside(f"tensortrail: {inert_path(message)}\n")
 
 
 def _tell_at_exit(identity: int, explanation: str) -> None:
     """Under the traceback, if this very exception ended the program: most are caught further up."""
     if id(getattr(sys, "last_value", None)) == identity:
-        sys.stderr.write("\n" + explanation)
+        write_beside("\n" + explanation)

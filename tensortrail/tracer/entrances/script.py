@@ -89,4 +89,6 @@ def _main_module(file: str) -> ModuleType:
     main.__file__ = file
     main.__dict__["__builtins__"] = builtins
     main.__dict__["__cached__"] = None
+    if sys.version_info < (3, 14):
+        main.__annotations__ = {}
     return main

@@ -22,6 +22,9 @@ from tensortrail.tracer.reading.timeline import RunTimeline
 
 ROWS = 12
 BARS = "▁▂▃▄▅▆▇█"
+BARS_SHOWN = 24
+WIDE = 100
+"""Columns from which on names have room beside all bars."""
 
 
 def render(timeline: RunTimeline, *, color: bool = False, width: int = 100) -> str:
@@ -31,16 +34,16 @@ def render(timeline: RunTimeline, *, color: bool = False, width: int = 100) -> s
     console = Console(
         file=out, width=width, force_terminal=color, no_color=not color, highlight=False
     )
-    for part in _parts(timeline, Summary(timeline)):
+    for part in _parts(timeline, Summary(timeline), width):
         console.print(part)
     return out.getvalue()
 
 
-def _parts(timeline: RunTimeline, summary: Summary) -> Iterator[Any]:
+def _parts(timeline: RunTimeline, summary: Summary, width: int) -> Iterator[Any]:
     yield _head(timeline, summary)
     yield from _ranks(timeline)
     yield from _moves(summary)
-    yield from _devices(summary, timeline)
+    yield from _devices(summary, timeline, BARS_SHOWN if width >= WIDE else BARS_SHOWN // 3)
     yield from _placements(timeline)
     yield from _phases(summary)
     yield from _meetings(summary, timeline)
@@ -123,11 +126,11 @@ def _moves(summary: Summary) -> Iterator[Any]:
         yield f"  and {len(moves) - ROWS} more lines that moved something"
 
 
-def _devices(summary: Summary, timeline: RunTimeline) -> Iterator[Any]:
+def _devices(summary: Summary, timeline: RunTimeline, bars: int) -> Iterator[Any]:
     uses = summary.alive_by_device
     if not uses:
         return
-    curves = {curve.device: curve for curve in summary.bytes_over_time(24)}
+    curves = {curve.device: curve for curve in summary.bytes_over_time(bars)}
     table = _table(
         "Bytes by device", ("device", "left"), ("at the end", "right"), ("storages", "right"),
         ("most", "right"), ("over time", "left"), ("largest", "left"),

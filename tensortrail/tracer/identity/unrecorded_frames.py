@@ -62,7 +62,7 @@ def _without_ours(link: TracebackType | None) -> TracebackType | None:
             while links and links[-1].tb_frame.f_code.co_filename.endswith((DETOUR, *DOORS)):
                 links.pop()
             came_over = True
-        else:
+        elif not (came_over and code.co_filename.endswith(OPERATIONS)):
             if came_over and links and links[-1].tb_frame.f_code is code:
                 links.pop()
             came_over = False

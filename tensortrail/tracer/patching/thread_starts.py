@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
 
 
 def start_between(
-    original: Any, thread: threading.Thread, begin: Callable[[], Any], end: Callable[[], Any]
+    original: Any,
+    thread: threading.Thread,
+    begin: Callable[[], Any],
+    end: Callable[[], Any],
+    cleaned: Callable[[BaseException | None], None],
 ) -> Any:
-    """Start the thread with `original`; its work is done between the two."""
+    """Start the thread with `original`; its work is done between the two. What ends it is shown
+    after `cleaned`, as it is without a recording."""
     run, own = thread.run, vars(thread).get("run")
+    _show_after(cleaned, thread)
 
     def as_it_was() -> None:
         vars(thread).pop("run", None)
@@ -32,3 +39,15 @@ def start_between(
     except BaseException:
         as_it_was()
         raise
+
+
+def _show_after(cleaned: Callable[[BaseException | None], None], thread: threading.Thread) -> None:
+    show = vars(thread).get("_invoke_excepthook")
+    if show is None:
+        return
+
+    def show_cleaned(ended: threading.Thread) -> None:
+        cleaned(sys.exc_info()[1])
+        show(ended)
+
+    vars(thread)["_invoke_excepthook"] = show_cleaned

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import torch
 
+from tensortrail.tracer.identity.unrecorded_frames import without_our_frames
 from tensortrail.tracer.patching.mode_stack import ours, put_on, take_off
 from tensortrail.tracer.patching.thread_starts import start_between
 from tensortrail.tracer.rehearsal.operations.modes import AskMode
@@ -36,7 +37,7 @@ def install(stage: Arming, replaced: Replacements) -> None:
         stage.disarm()
 
     def started(thread: threading.Thread) -> Any:
-        return start_between(start, thread, begin, end)
+        return start_between(start, thread, begin, end, without_our_frames)
 
     def backward(*args: Any, **kwargs: Any) -> Any:
         """Torch takes the mode off for the call; hooks and custom functions run inside of it."""

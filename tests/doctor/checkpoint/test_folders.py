@@ -145,3 +145,19 @@ def test_gguf(tmp_path: Path, content: bytes, expected: list[str]) -> None:
     path = tmp_path / "model.gguf"
     path.write_bytes(content)
     assert codes(path) == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"cposix\nsystem\n(S'true'\ntR.", ["CKP811", "CKP813"]),
+        (b"\x80\x02cposix\nsystem\n(S'true'\ntR.", ["CKP811", "CKP813"]),
+        (b"\x80\x02}.", ["CKP813"]),
+    ],
+)
+def test_a_pickle_of_another_writer(tmp_path: Path, content: bytes, expected: list[str]) -> None:
+    """`torch.load(weights_only=False)` runs it before it refuses the file."""
+    path = tmp_path / "model.pt"
+    path.write_bytes(content)
+    assert sorted(codes(path)) == expected
+    assert "before 1.6" not in str(examine(str(path)).findings)

@@ -13,6 +13,8 @@ def test_threads_of_every_kind(tmp_path: Path) -> None:
     run = recorded(
         tmp_path,
         """
+        import sys
+        import traceback
         from concurrent.futures import ThreadPoolExecutor
 
         class Own(threading.Thread):
@@ -40,6 +42,15 @@ def test_threads_of_every_kind(tmp_path: Path) -> None:
             assert "run" in vars(given) and "run" not in vars(threads[1])
             with ThreadPoolExecutor(2, thread_name_prefix="pool") as pool:
                 list(pool.map(torch.zeros, [6, 7, 8]))
+            ended = []
+            threading.excepthook = lambda args: ended.extend(
+                frame.f_code.co_name for frame, _ in traceback.walk_tb(args.exc_traceback)
+            )
+            failing = threading.Thread(target=lambda: torch.zeros(2).reshape(3))
+            failing.start()
+            failing.join()
+            if sys.version_info >= (3, 11):  # before, a traceback is kept apart from its exception
+                assert ended == ["_bootstrap_inner", "run", "<lambda>"], ended
         """,
     )
     shapes = {"Main": {(1,)}, "target": {(2,)}, "own": {(2, 1)}, "timer": {(4,)}, "given": {(5,)}}

@@ -34,7 +34,7 @@ class NotebookFile:
             self._sources = list(self._found())
         except RecursionError as error:
             raise Unreadable("no notebook: nested too deeply") from error
-        except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise Unreadable(f"no notebook of format 4: {error}") from error
 
     @property

@@ -13,7 +13,8 @@ _POINTED = re.compile(rb"^size (\d{1,20})$", re.MULTILINE)
 _KINDS = (
     (re.compile(rb"\s*<(!doctype|html|\?xml|head|body)", re.IGNORECASE), "a web page"),
     (re.compile(rb"PK\x03\x04"), "a zip archive, as torch.save writes it"),
-    (re.compile(rb"\x80[\x02-\x05]"), "a pickle, as torch.save wrote it before 1.6"),
+    (re.compile(rb"\x80.\x8a\x0a\x6c\xfc"), "a pickle, as torch.save wrote it before 1.6"),
+    (re.compile(rb"\x80[\x02-\x05]"), "a pickle"),
     (re.compile(rb"GGUF"), "a GGUF file"),
     (re.compile(rb"\x1f\x8b"), "gzip"),
     (re.compile(rb"\x28\xb5\x2f\xfd"), "zstd"),

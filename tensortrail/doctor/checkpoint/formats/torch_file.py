@@ -40,7 +40,7 @@ def read_torch(file: Ranges, path: str, name: str) -> WeightFile:
     if is_old(beginning):
         return _old(file, broken)
     if not beginning.startswith(_ZIP):
-        return replace(broken, flaws=(_other(file, beginning),))
+        return replace(broken, flaws=(_other(file, beginning), *_code_of_a_pickle(file)))
     try:
         directory = read_directory(file)
     except NoDirectory:
@@ -206,6 +206,14 @@ def _other(file: Ranges, beginning: bytes) -> Flaw:
         return Flaw(Trouble.TRUNCATED, "the file ends within its first bytes", 0, file.size)
     told = f"the file is {kind or 'of no known format'}, not a file of torch.save"
     return Flaw(Trouble.OTHER_CONTENT, told, 0, 8, "a zip archive", kind or beginning[:8].hex(" "))
+
+
+def _code_of_a_pickle(file: Ranges) -> Iterator[Flaw]:
+    """`torch.load(weights_only=False)` runs it before it finds that the file is none of its own."""
+    try:
+        yield from code_in(read_pickle(io.BytesIO(file.read(0, min(file.size, MOST_READ)))).names)
+    except BadPickle:
+        return
 
 
 def _old(file: Ranges, broken: WeightFile) -> WeightFile:

@@ -8,6 +8,7 @@ from typing import Any
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.identity.sites import Place
+from tensortrail.tracer.identity.unrecorded_frames import without_our_frames
 from tensortrail.tracer.patching.patches import Patches
 from tensortrail.tracer.patching.thread_starts import start_between
 from tensortrail.tracer.watching.arming import arm, disarm
@@ -25,6 +26,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
             thread,
             lambda: recorder.guarded(_arm, by),
             lambda: recorder.guarded(disarm),
+            without_our_frames,
         )
 
     patches.wrap(threading.Thread, "start", starting, at_any_time=True)

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import _TorchCompileInductorWrapper as Inductor
 
+from tensortrail.standard_error import write_beside
 from tensortrail.tracer.rehearsal.lacks import NotRehearsed, note
 from tensortrail.tracer.rehearsal.operations.simulation import Simulation
 from tensortrail.tracer.rehearsal.replacements import Replacements
@@ -71,7 +72,7 @@ class Compiler:
     def _say(self, what: str) -> None:
         if what not in self._said:
             self._said.add(what)
-            sys.stderr.write(what)
+            write_beside(what)
 
     def _without_kernels(self) -> None:
         from torch._dynamo.backends import registry
