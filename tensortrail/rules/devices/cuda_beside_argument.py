@@ -69,6 +69,7 @@ class CudaBesideArgument(Rule):
     code = "DEV538"
     name = "cuda-beside-argument"
     severity = Severity.WARNING
+    notes = False
     needs_callers = True
     confidence = Confidence.MEDIUM
     triggers = (("torch", ".cuda("), ("torch", '"cuda'), ("torch", "'cuda"))

@@ -50,6 +50,7 @@ class DefaultOnOneReturn(Rule):
     code = "DEV531"
     name = "default-on-one-return"
     severity = Severity.WARNING
+    notes = False
     needs_callers = True
     confidence = Confidence.MEDIUM
     explains = ("DEV532", "DEV552")

@@ -4,19 +4,16 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
-from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._harmless_loads import ADDRESSES, is_harmless, says_where
 from tensortrail.rules.devices._left_on_cpu import left_on_cpu
 from tensortrail.rules.devices._loaded_where import left_out_by_all
 from tensortrail.rules.devices._saved_here import source_of, where_it_is_saved
+from tensortrail.rules.devices._taken_from_file import used_as_state
 from tensortrail.rules.devices._why_mapped import why_it_matters
 from tensortrail.rules.shared.in_tests import in_tests
 
-_TAKES_TENSORS = frozenset({"load_state_dict", "items", "values", "update", "state_dict"})
 _SUBJECT = "the tensors of this file come to the devices they were saved from"
-_WEIGHTS = pattern(r"(^|_)(state|model|net|weight|param|optim|ema|embed|tensor)")
-"""Keys under which tensors lie in a file."""
 
 
 class LoadWithoutMapLocation(Rule):
@@ -84,6 +81,7 @@ class LoadWithoutMapLocation(Rule):
     since = "0.2.0"
     severity = Severity.WARNING
     warns = False
+    notes = False
     needs_callers = True
     triggers = (
         ("load(", "torch"),
@@ -257,11 +255,12 @@ def cached(path, names):
                 severity=Severity.NOTE,
                 confidence=Confidence.MEDIUM,
                 trail=[(left.beside, f"loaded to `{module.text(left.device)}`")],
+                told=True,
             )
 
     def _found(self, module: Module, call: ast.Call) -> Finding:
         """It says what fails where the code shows it, and nothing speaks against it."""
-        asked = _used_as_state(module, call) and not is_harmless(module, call)
+        asked = used_as_state(module, call) and not is_harmless(module, call)
         why = why_it_matters(module, call) if asked else None
         fixes = [_mapped(module, call)]
         if why is None:
@@ -294,28 +293,6 @@ def _was_just_saved(module: Module, call: ast.Call) -> bool:
     return any(each is not None and module.text(each) in names for each in saved)
 
 
-def _used_as_state(module: Module, call: ast.Call) -> bool:
-    above = module.parent(call)
-    if _takes_state(module, call, above):
-        return True
-    if not isinstance(above, ast.Assign) or not isinstance(above.targets[0], ast.Name):
-        return False
-    name = above.targets[0].id
-    return any(
-        each.id == name and _takes_state(module, each, module.parent(each))
-        for each in module.later(above, ast.Name)
-    )
-
-
-def _takes_state(module: Module, node: ast.expr, above: ast.AST | None) -> bool:
-    if isinstance(above, ast.Call) and node in above.args:
-        return module.text(above.func).rpartition(".")[2].endswith("state_dict")
-    if isinstance(above, ast.Subscript) and above.value is node:
-        key = above.slice.value if isinstance(above.slice, ast.Constant) else None
-        return isinstance(key, str) and bool(_WEIGHTS.search(key))
-    return isinstance(above, ast.Attribute) and above.attr in _TAKES_TENSORS
-
-
 def _mapped(module: Module, call: ast.Call) -> Fix | None:
     last = call.keywords[-1].value if call.keywords else call.args[-1]
     edit = module.insert_after(last, f", map_location={_device_at_hand(module, call)}")
@@ -324,7 +301,7 @@ def _mapped(module: Module, call: ast.Call) -> Fix | None:
 
 def _device_at_hand(module: Module, call: ast.Call) -> str:
     function = module.function_of(call)
-    if function is not None and not _used_as_state(module, call):
+    if function is not None and not used_as_state(module, call):
         for each in (*function.args.args, *function.args.kwonlyargs):
             if each.arg == "device":
                 return each.arg

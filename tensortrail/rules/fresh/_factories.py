@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.rules.devices._goes_along import only_sets_up
-from tensortrail.rules.shared.objects import called, is_self
+from tensortrail.rules.shared.objects import called, is_self, keyword
 from tensortrail.rules.shared.tensor_origin import (
     ONLY_TENSORS,
     Decides,
@@ -64,6 +64,12 @@ def modelled_on(module: Module, function: FunctionNode) -> Iterator[tuple[ast.Ca
             value = module.value_of(source)
             if value.is_tensor and value.sure and not _goes_elsewhere(module, call):
                 yield call, source
+
+
+def takes_type_of(module: Module, call: ast.Call, source: ast.expr) -> bool:
+    """`torch.zeros(t.shape, dtype=t.dtype)`: it is to be like `t`, and only its device is not."""
+    said = keyword(call, "dtype")
+    return said is not None and module.text(said) == f"{module.text(source)}.dtype"
 
 
 def _shape_of(module: Module, call: ast.Call) -> ast.expr | None:
