@@ -15,29 +15,44 @@ _WEIGHTS = pattern(r"(^|_)(state|model|net|weight|param|optim|ema|embed|tensor)"
 
 def used_as_state(module: Module, call: ast.Call) -> bool:
     """What is loaded is taken as weights or state, or moved on to a device."""
-    above = module.parent(call)
-    if _takes_tensors(module, call, above):
-        return True
-    if not isinstance(above, ast.Assign):
-        return False
-    names = {each.id for each in ast.walk(above.targets[0]) if isinstance(each, ast.Name)}
-    uses = [each for each in module.later(above, ast.Name) if each.id in names]
+    uses = list(_uses(module, call))
     return any(_takes_tensors(module, each, module.parent(each)) for each in uses) or (
         any(_is_by_variable_key(module, each) for each in uses)
-        and any(_loads_state(each) for each in module.later(above, ast.Call))
+        and any(_loads_state(each) for each in module.later(call, ast.Call))
     )
+
+
+def weights_by_key(module: Module, call: ast.Call) -> Iterator[ast.Subscript]:
+    """`loaded["state_dict"]`: the file holds more beside the weights, as one of a training does."""
+    for each in _uses(module, call):
+        above = module.parent(each)
+        if isinstance(above, ast.Subscript) and _is_by_key_of_weights(above, each):
+            yield above
+
+
+def _uses(module: Module, call: ast.Call) -> Iterator[ast.expr]:
+    """What is loaded: at once, and by the names it is bound to."""
+    yield call
+    above = module.parent(call)
+    if isinstance(above, ast.Assign):
+        names = {each.id for each in ast.walk(above.targets[0]) if isinstance(each, ast.Name)}
+        yield from (each for each in module.later(above, ast.Name) if each.id in names)
 
 
 def _takes_tensors(module: Module, node: ast.expr, above: ast.AST | None) -> bool:
     taker = module.text(above.func) if isinstance(above, ast.Call) and node in above.args else ""
     if taker.rpartition(".")[2].endswith("state_dict"):
         return True
-    if isinstance(above, ast.Subscript) and above.value is node:
-        key = above.slice.value if isinstance(above.slice, ast.Constant) else None
-        return isinstance(key, str) and bool(_WEIGHTS.search(key))
+    if isinstance(above, ast.Subscript):
+        return _is_by_key_of_weights(above, node)
     if isinstance(above, ast.Attribute):
         return above.attr in _TAKES_TENSORS
     return any(_is_moved(module, each) for each in _built_of(module, node))
+
+
+def _is_by_key_of_weights(above: ast.Subscript, node: ast.expr) -> bool:
+    key = above.slice.value if isinstance(above.slice, ast.Constant) else None
+    return above.value is node and isinstance(key, str) and bool(_WEIGHTS.search(key))
 
 
 def _built_of(module: Module, node: ast.AST) -> Iterator[ast.Call]:
@@ -54,7 +69,7 @@ def _is_moved(module: Module, made: ast.Call) -> bool:
     return isinstance(above, ast.Attribute) and above.attr == "to"
 
 
-def _is_by_variable_key(module: Module, node: ast.Name) -> bool:
+def _is_by_variable_key(module: Module, node: ast.expr) -> bool:
     """`loaded[key]`: each of its entries is taken."""
     above = module.parent(node)
     return (

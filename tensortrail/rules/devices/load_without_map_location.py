@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._converted import needs_no_gpu
 from tensortrail.rules.devices._harmless_loads import ADDRESSES, is_harmless, says_where
 from tensortrail.rules.devices._left_on_cpu import left_on_cpu
 from tensortrail.rules.devices._loaded_where import left_out_by_all
@@ -260,8 +261,9 @@ def cached(path, names):
 
     def _found(self, module: Module, call: ast.Call) -> Finding:
         """It says what fails where the code shows it, and nothing speaks against it."""
-        asked = used_as_state(module, call) and not is_harmless(module, call)
-        why = why_it_matters(module, call) if asked else None
+        asked = used_as_state(module, call)
+        why = why_it_matters(module, call) if asked and not is_harmless(module, call) else None
+        why = why or (needs_no_gpu(module, call) if asked else None)
         fixes = [_mapped(module, call)]
         if why is None:
             return self.finding(

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.rules.devices._goes_along import only_sets_up
-from tensortrail.rules.shared.objects import called, is_self, keyword
+from tensortrail.rules.shared.objects import called, is_self
 from tensortrail.rules.shared.tensor_origin import (
     ONLY_TENSORS,
     Decides,
@@ -66,10 +66,13 @@ def modelled_on(module: Module, function: FunctionNode) -> Iterator[tuple[ast.Ca
                 yield call, source
 
 
-def takes_type_of(module: Module, call: ast.Call, source: ast.expr) -> bool:
-    """`torch.zeros(t.shape, dtype=t.dtype)`: it is to be like `t`, and only its device is not."""
-    said = keyword(call, "dtype")
-    return said is not None and module.text(said) == f"{module.text(source)}.dtype"
+def takes_more_of(module: Module, call: ast.Call, source: ast.expr) -> bool:
+    """`torch.zeros(t.shape, dtype=t.dtype)`, `torch.empty_strided(t.shape, t.stride())`: it is to
+    be like `t`, and only its device is not."""
+    shown = module.text(source)
+    more = (*call.args[1:], *(each.value for each in call.keywords))
+    reads = [each for said in more for each in ast.walk(said) if isinstance(each, ast.Attribute)]
+    return any(module.text(each.value) == shown for each in reads)
 
 
 def _shape_of(module: Module, call: ast.Call) -> ast.expr | None:

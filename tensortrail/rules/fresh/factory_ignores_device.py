@@ -15,7 +15,7 @@ from tensortrail.rules.fresh._factories import (
     modelled_on,
     overwritten_devices,
     passed_to_modules,
-    takes_type_of,
+    takes_more_of,
 )
 from tensortrail.rules.fresh._meetings import (
     asks_for_device,
@@ -319,7 +319,7 @@ def positions(x: torch.Tensor):
                 "not its device",
                 severity=Severity.NOTE,
                 fixes=[with_device(module, made, f"{module.text(source)}.device")],
-                told=takes_type_of(module, made, source),
+                told=takes_more_of(module, made, source),
             )
         parameter = device_parameter(module, function)
         in_forward = is_run_by_forward(module, function)

@@ -19,7 +19,8 @@ class LoadIncomplete(Rule):
     Reports, as notes, a function that accepts `strict` and loads a state dict without it, and
     `load_state_dict(..., strict=False)` of a file whose result, the lists of missing and unexpected
     keys, is dropped. Of such loads those of a whole checkpoint are reported by default
-    (`checkpoint["state_dict"]`); others may be of a model that only some of the weights are for.
+    (`checkpoint["state_dict"]`) and of one file after the other in a loop; others may be of a model
+    that only some of the weights are for.
 
     ## Why is this bad?
     The load raises although the caller passed `strict=False`. Or, with `strict=False` and no look
@@ -153,7 +154,7 @@ class Schedule(Base):
                     "go unnoticed",
                     severity=Severity.NOTE,
                     confidence=Confidence.LOW,
-                    told=_is_of_checkpoint(module, call),
+                    told=_is_of_checkpoint(module, call) or _is_of_a_shard(module, call),
                 )
 
 
@@ -205,6 +206,16 @@ def _is_of_checkpoint(module: Module, call: ast.Call) -> bool:
         and isinstance(each.slice.value, str)
         for each in (given, *made)
     )
+
+
+def _is_of_a_shard(module: Module, call: ast.Call) -> bool:
+    """Read in the same loop, one file after the other: nobody knows what the last one left out."""
+    given = module.argument(call, 0, "state_dict")
+    loops = [each for each in module.ancestors(call) if isinstance(each, ast.For)]
+    reads = (
+        [each for each in _sources(module, given) if isinstance(each, ast.Call)] if given else []
+    )
+    return any(loop in module.ancestors(each) for loop in loops for each in reads)
 
 
 def _sources(module: Module, given: ast.expr, deep: int = 3) -> Iterator[ast.AST]:
