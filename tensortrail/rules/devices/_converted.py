@@ -20,7 +20,7 @@ def needs_no_gpu(module: Module, call: ast.Call) -> Why | None:
     taken = next(weights_by_key(module, call), None)
     if taken is None or not _is_option(module, source_of(call)) or _says_devices(module):
         return None
-    says = "this fails without a GPU if they were saved from one, and nothing in this file uses one"
+    says = "if that is a GPU, this fails on a machine without one, and nothing here needs one"
     return Why(taken, says, "the weights of a training are taken")
 
 

@@ -98,3 +98,10 @@ def inferred_place(module: Module, tensor: ast.expr) -> Place | None:
     names = [each for each in module.uses(place.subject) if isinstance(each.ctx, ast.Load)]
     known = [module.value_of(each).constant for each in (said, *names) if each is not None]
     return None if "cpu" in known else place
+
+
+def starts_with(tensor: ast.expr, name: str) -> bool:
+    """`state.detach()` of `state`: the tensor as it was given, and nothing computed from it."""
+    while isinstance(tensor, (ast.Attribute, ast.Call, ast.Subscript)):
+        tensor = tensor.func if isinstance(tensor, ast.Call) else tensor.value
+    return isinstance(tensor, ast.Name) and tensor.id == name

@@ -327,7 +327,8 @@ def both(x, device):
                 yield self.finding(
                     module,
                     call if said is None else said,
-                    f"the device is written here, and `{shown}` is at hand: it may be another one",
+                    f"a GPU is written here, although `{shown}` says the device: it may be another "
+                    "one, or the CPU",
                     severity=Severity.NOTE,
                     trail=[(at_hand, f"`{shown}` is at hand")],
                     fixes=[given_instead(module, call, said, shown)],
@@ -345,8 +346,8 @@ def both(x, device):
                 yield self.finding(
                     module,
                     call,
-                    f"`{one_line(module, call.func)}` raises where there is no GPU, and the device "
-                    f"is `{shown}`, which may be the CPU",
+                    f"`{one_line(module, call.func)}` raises on a machine without a GPU, and "
+                    f"`{shown}` may be the CPU: ask first",
                     severity=Severity.NOTE,
                     confidence=Confidence.MEDIUM,
                     trail=[(at_hand, f"`{shown}` is at hand")],
@@ -392,8 +393,8 @@ def both(x, device):
             yield self.finding(
                 module,
                 group,
-                "the process group is made before the device is set: what NCCL does until "
-                "then it does on the first GPU, on every process",
+                "the process group is made before the GPU is chosen: until then NCCL uses the "
+                "first GPU in every process, so call `set_device` first",
                 severity=Severity.WARNING if used else Severity.NOTE,
                 told=not is_of_its_rank(module, device),
                 trail=[(used, "it is used here"), (device, "the device is set here")],

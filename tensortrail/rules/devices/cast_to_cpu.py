@@ -43,8 +43,8 @@ class CastToCpu(Rule):
 
     code = "DEV537"
     name = "cast-to-cpu"
-    severity = Severity.WARNING
-    warns = False
+    severity = Severity.NOTE
+    notes = False
     needs_callers = True
     triggers = tuple((".type(", f"{kind}Tensor") for kind in _DTYPES)
     bad = (

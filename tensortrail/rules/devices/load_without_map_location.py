@@ -14,7 +14,7 @@ from tensortrail.rules.devices._taken_from_file import used_as_state
 from tensortrail.rules.devices._why_mapped import why_it_matters
 from tensortrail.rules.shared.in_tests import in_tests
 
-_SUBJECT = "the tensors of this file come to the devices they were saved from"
+_SUBJECT = "without `map_location` the tensors go to the device they were saved from"
 
 
 class LoadWithoutMapLocation(Rule):
@@ -243,7 +243,7 @@ def cached(path, names):
                     module,
                     call,
                     f"no call in the project gives `{left_out}`, which is None then: the tensors "
-                    "come to the devices they were saved from",
+                    "go to the device they were saved from",
                     severity=Severity.NOTE,
                     confidence=Confidence.MEDIUM,
                 )
@@ -251,8 +251,8 @@ def cached(path, names):
             yield self.finding(
                 module,
                 left.call,
-                f"the tensors of this file come to the CPU; line {left.beside.lineno} loads the "
-                f"same to `{module.text(left.device)}`",
+                f"these tensors come to the CPU, and those that line {left.beside.lineno} loads "
+                f"go to `{module.text(left.device)}`",
                 severity=Severity.NOTE,
                 confidence=Confidence.MEDIUM,
                 trail=[(left.beside, f"loaded to `{module.text(left.device)}`")],
@@ -269,7 +269,7 @@ def cached(path, names):
             return self.finding(
                 module,
                 call,
-                f"{_SUBJECT}, whether or not there is such a device",
+                f"{_SUBJECT}, whether or not it is there",
                 severity=Severity.NOTE,
                 confidence=Confidence.MEDIUM,
                 fixes=fixes,
@@ -297,8 +297,9 @@ def _was_just_saved(module: Module, call: ast.Call) -> bool:
 
 def _mapped(module: Module, call: ast.Call) -> Fix | None:
     last = call.keywords[-1].value if call.keywords else call.args[-1]
-    edit = module.insert_after(last, f", map_location={_device_at_hand(module, call)}")
-    return module.fix("say where the tensors go", Safety.UNSAFE, edit)
+    device = _device_at_hand(module, call)
+    edit = module.insert_after(last, f", map_location={device}")
+    return module.fix(f"add `map_location={device}`", Safety.UNSAFE, edit)
 
 
 def _device_at_hand(module: Module, call: ast.Call) -> str:

@@ -66,8 +66,7 @@ class PlainBesideBuffers(Rule):
 
     code = "DEV530"
     name = "plain-beside-buffers"
-    severity = Severity.WARNING
-    warns = False
+    severity = Severity.NOTE
     needs_callers = True
     notes = False
     confidence = Confidence.MEDIUM

@@ -192,8 +192,8 @@ class Split(torch.nn.Module):
             yield self.finding(
                 module,
                 said,
-                f"`self.{said.attr}` was given to `__init__`: once `{cls.name}` is moved, it names "
-                "the old device, and this tensor meets weights on another one",
+                f"`self.{said.attr}` was given to `__init__` and still names that device when "
+                f"`{cls.name}` is moved: this tensor then meets weights on another one",
                 confidence=Confidence.MEDIUM,
                 severity=_weight(module, stored[said.attr].node),
                 trail=[(stored[said.attr].node, "it is stored here and never changed")],

@@ -150,8 +150,8 @@ class Schedule(Base):
                 yield self.finding(
                     module,
                     call,
-                    "`strict=False` and the result is dropped: keys that are missing or not used "
-                    "go unnoticed",
+                    "with `strict=False` weights that the file lacks stay as they were made: read "
+                    "the two lists of names that this returns",
                     severity=Severity.NOTE,
                     confidence=Confidence.LOW,
                     told=_is_of_checkpoint(module, call) or _is_of_a_shard(module, call),
