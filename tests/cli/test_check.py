@@ -293,8 +293,8 @@ def test_paths_before_and_behind_an_option(
         (tmp_path / name).write_text(NOTED)
     assert main(["check", "one.py", "--isolated", "--fail-on", "note", "two.py"]) == 1
     out = capsys.readouterr().out
-    assert "one.py:2" in out
-    assert "two.py:2" in out
+    assert "one.py:4" in out
+    assert "two.py:4" in out
 
 
 def test_what_a_diff_leaves_is_named(

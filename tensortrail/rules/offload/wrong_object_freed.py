@@ -12,6 +12,7 @@ from tensortrail.rules.offload._deleted_arguments import (
     kept_arguments,
 )
 from tensortrail.rules.offload._left_over import left_over
+from tensortrail.rules.shared.imports import imported_packages
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, receiver, within
 
@@ -34,7 +35,8 @@ class WrongObjectFreed(Rule):
     - `m.to(device)` directly before the offload of another module in the same forward hook.
 
     Reported as a note: `del module` of a parameter of the function, followed by `gc.collect()` or
-    `empty_cache()`. The caller still has the object.
+    `empty_cache()`. The caller still has the object. In a file that does not import torch the note
+    is off by default.
 
     ## Why is this bad?
     The next allocation runs out of memory, because what was to be freed is still in use. If the
@@ -54,6 +56,7 @@ class WrongObjectFreed(Rule):
     name = "wrong-object-freed"
     since = "0.2.0"
     severity = Severity.WARNING
+    notes = False
     triggers = (
         "dealloc", ".module()", "deepcopy", ("del ", "collect("), ("del ", "cache"),
         ("continue", "hook"), ("continue", "load"), (".to(", ".offload("), (".to(", "for "),
@@ -260,6 +263,7 @@ def frames(container):
                     f"`del {', '.join(freed)}` only ends a name of this function: the caller still "
                     "has the object, and its memory is not free",
                     severity=Severity.NOTE,
+                    told="torch" in imported_packages(module),
                 )
 
     def _after_the_loop(self, module: Module) -> Iterator[Finding]:
