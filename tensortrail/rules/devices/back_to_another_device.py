@@ -126,8 +126,14 @@ def loaded(model, x, device):
                 (call, "the result goes to the GPU"),
             ],
             fixes=[_back(module, function, call, trip)],
-            told=any(True for _ in device_read(module, module.top)),
+            told=_asks_tensors(module, call),
         )
+
+
+def _asks_tensors(module: Module, call: ast.Call) -> bool:
+    """Some code of the file works where its tensors are: all of it is meant to."""
+    *_, file = module.ancestors(call)
+    return any(True for _ in device_read(module, file))
 
 
 def _brought(module: Module, call: ast.Call) -> ast.expr | None:
