@@ -321,9 +321,8 @@ def both(x, device):
     ) -> Iterator[Finding]:
         shown = shown_device(module, at_hand)
         for call, said in written_literals(module, function):
-            if moves(module, call, shown):
-                continue
-            if not decided(module, call, shown) and not meets_given(module, call, shown):
+            meant = moves(module, call, shown) or decided(module, call, shown)
+            if not meant and not meets_given(module, call, shown):
                 yield self.finding(
                     module,
                     call if said is None else said,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._at_hand import device_read
 from tensortrail.rules.devices._callers import caller_step
 from tensortrail.rules.devices._goes_along import only_sets_up
 from tensortrail.rules.devices._lying import (
@@ -52,6 +53,8 @@ class FactoryWithoutDevice(Rule):
     Not reported: an index, or a tensor without a dimension where a number would do. Both may be on
     the CPU. A condition on the way counts only if it is a setting or an omitted argument.
 
+    By default the notes about less certain places are off, unless the function reads a device.
+
     ## Why is this bad?
     The first run on a GPU raises "Expected all tensors to be on the same device": the tensor is on
     the default device, usually the CPU. Every test on the CPU passes.
@@ -69,6 +72,7 @@ class FactoryWithoutDevice(Rule):
     since = "0.2.0"
     severity = Severity.WARNING
     warns = False
+    notes = False
     needs_callers = True
     explains = ("DEV526", "DEV528", "DEV532", "DEV534", "DEV552", "NEW305")
     triggers = tuple(("torch", name) for name in FACTORIES)
@@ -374,6 +378,7 @@ if __name__ == "__main__":
                 (meeting.node, f"meets a tensor {described(there)}"),
             ),
             fixes=(made_there(module, function, places, made.by, there),),
+            told=any(True for _ in device_read(module, function)),
         )
 
 

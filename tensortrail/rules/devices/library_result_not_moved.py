@@ -52,6 +52,7 @@ class LibraryResultNotMoved(Rule):
     since = "0.2.0"
     severity = Severity.WARNING
     warns = False
+    notes = False
     needs_callers = True
     triggers = (
         "return_tensors",

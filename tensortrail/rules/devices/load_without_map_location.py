@@ -22,11 +22,9 @@ class LoadWithoutMapLocation(Rule):
 
     ## What it does
     Reports, as a note, `torch.load(path)` and `torch.hub.load_state_dict_from_url(url)` without
-    `map_location`.
-
-    The message says what fails where the result is used as weights or state (`load_state_dict`,
-    `items()`, a key named for weights), and the code shows why it matters. It names the line that
-    shows it, and the one that saves the file, if the project does:
+    `map_location`, where the result is used as weights or state (`load_state_dict`, `items()`, a
+    key named for weights) or is moved on (`.to(device)`), and the code shows why it matters. The
+    message names the line that shows it, and the one that saves the file, if the project does:
 
     - The function or class around can run without a GPU, or who calls the function in the file: it
       asks `torch.cuda.is_available()`, or works on a device that is not written out, as in
@@ -35,8 +33,10 @@ class LoadWithoutMapLocation(Rule):
       model with `device_ids`, asks for its rank or is given it, or makes an `Accelerator`. Each
       process takes memory of the GPU that the file names.
     - Another path of the function loads the same file with `map_location`.
+    - A converter: the code takes weights by their key out of a file of the command line, and says
+      no device anywhere.
 
-    The message says no more than the first line of this page:
+    Reported only if the rule is selected, and in no more words than the first line of this page:
 
     - Where the code shows none of this, or the result is used otherwise.
     - Where the name of the file holds the rank, so that each process loads its own, or one rank
@@ -49,7 +49,7 @@ class LoadWithoutMapLocation(Rule):
     - Where the project saves it without tensors, or from the CPU.
     - Under `if torch.cuda.is_available():`.
     - Where little is on a GPU: the state of schedulers and samplers, the whole state of an
-      optimizer of FSDP, `mmap=True`, bytes in memory.
+      optimizer of FSDP, `mmap=True` without `assign=True` later, bytes in memory.
     - For a function that passes on its own `map_location`, None by default, which no call of the
       project gives.
     - For `safetensors.torch.load(data)`, and `load_file(path)` without `device`, where another

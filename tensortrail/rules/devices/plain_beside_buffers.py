@@ -66,7 +66,8 @@ class PlainBesideBuffers(Rule):
 
     code = "DEV530"
     name = "plain-beside-buffers"
-    severity = Severity.NOTE
+    severity = Severity.WARNING
+    warns = False
     needs_callers = True
     notes = False
     confidence = Confidence.MEDIUM
