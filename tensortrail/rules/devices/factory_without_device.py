@@ -51,9 +51,8 @@ class FactoryWithoutDevice(Rule):
     no call in the project gives.
 
     Not reported: an index, or a tensor without a dimension where a number would do. Both may be on
-    the CPU. A condition on the way counts only if it is a setting or an omitted argument.
-
-    By default the notes about less certain places are off, unless the function reads a device.
+    the CPU. A condition on the way counts only if it is a setting or an omitted argument. Notes of
+    less certain places are off by default, unless the function reads a device.
 
     ## Why is this bad?
     The first run on a GPU raises "Expected all tensors to be on the same device": the tensor is on
@@ -383,9 +382,8 @@ if __name__ == "__main__":
 
 
 def _takes(meeting: Meeting) -> str:
-    if meeting.operation == MODEL:
-        return "gives it to a module"
-    return "takes it together with a tensor"
+    to_module = meeting.operation == MODEL
+    return "gives it to a module" if to_module else "takes it together with a tensor"
 
 
 def _weight(

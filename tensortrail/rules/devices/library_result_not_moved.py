@@ -52,7 +52,6 @@ class LibraryResultNotMoved(Rule):
     since = "0.2.0"
     severity = Severity.WARNING
     warns = False
-    notes = False
     needs_callers = True
     triggers = (
         "return_tensors",
