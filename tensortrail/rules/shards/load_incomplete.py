@@ -223,6 +223,8 @@ def _is_of_a_shard(module: Module, call: ast.Call) -> bool:
 def _sources(module: Module, given: ast.expr, deep: int = 3) -> Iterator[ast.AST]:
     """Where it comes from; of `checkpoint["state_dict"]` where the checkpoint does."""
     whole = given.value if isinstance(given, ast.Subscript) else given
+    if isinstance(whole, ast.Call):  # `torch.load(path)["state_dict"]`
+        yield whole
     for each in module.value_of(whole).origins:
         yield each
         if isinstance(each, ast.Subscript) and deep:
