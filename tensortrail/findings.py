@@ -167,6 +167,8 @@ class Finding:
     evidence: Mapping[str, str] = field(default_factory=dict, compare=False)
     storages: tuple[tuple[str, int], ...] = field(default=(), compare=False)
     """What it is about in a recorded run: process and number of each storage."""
+    told: bool = field(default=False, compare=False)
+    """A note that is reported by default, of a rule whose notes are not."""
 
     @property
     def change(self) -> str:

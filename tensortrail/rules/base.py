@@ -65,7 +65,8 @@ class Rule:
     default: ClassVar[bool] = True
     """In the default selection. Rules earn it by being right on real trees."""
     notes: ClassVar[bool] = True
-    """Its notes are in the default selection too; else only where the rule is selected."""
+    """Its notes are in the default selection too; else only those that are `told`, and all of them
+    where the rule is selected: true, and seldom worth a glance on code that was not read before."""
     warns: ClassVar[bool] = True
     """Its warnings are reported as such; else as notes: of those on code that was not read before,
     fewer than six of ten were worth acting on."""
@@ -121,8 +122,10 @@ class Rule:
         fixes: Iterable[Fix | None] = (),
         settings: Iterable[Setting] = (),
         evidence: Mapping[str, str] | None = None,
+        told: bool = False,
     ) -> Finding:
-        """A finding at `node`; steps without a node and fixes that are None are dropped."""
+        """A finding at `node`; steps without a node and fixes that are None are dropped. A note
+        that is `told` is reported by default even where the notes of the rule are not."""
         severity = severity or self.severity
         if self.needs_callers and severity is not Severity.NOTE and not module.is_used(node):
             severity = Severity.NOTE
@@ -137,6 +140,7 @@ class Rule:
             fixes=tuple(fix for fix in fixes if fix is not None),
             settings=tuple(settings),
             evidence=evidence or {},
+            told=told,
         )
 
     def finding_in_run(

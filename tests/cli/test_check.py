@@ -53,7 +53,7 @@ def test_the_cost_of_each_rule(project: Path, capsys: pytest.CaptureFixture[str]
     assert "error[DEV501]" in out
 
 
-NOTED = "import torch\n\ndef f(p):\n    return torch.load(p)\n"
+NOTED = "import torch\n\ndef f(p, device):\n    return torch.load(p).to(device)\n\ng = f\n"
 
 
 @pytest.mark.parametrize(("mildest", "code"), [("note", 1), ("warning", 0), ("error", 0)])
@@ -71,11 +71,12 @@ def test_notes_are_short_and_fail_nothing(
     (project / "notes.py").write_text(NOTED)
     (project / "a_note.py").write_text(NOTED)
     code, out, _ = run(capsys, "notes.py", "a_note.py")
-    heading, said, *places = out.splitlines()
+    heading, said, fix, *places = out.splitlines()
     assert code == 0
     assert heading.startswith("Notes in short")
     assert "--notes full" in heading
     assert said.startswith("note[DEV506] load-without-map-location: ")
+    assert fix.startswith("  fix: add `map_location=")
     assert places[:2] == ["  --> a_note.py:4:12", "  --> notes.py:4:12"]
     assert run(capsys)[1].startswith("error[DEV501]"), "notes come last"
 
@@ -83,7 +84,7 @@ def test_notes_are_short_and_fail_nothing(
 def test_notes_in_full(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "notes.py").write_text(NOTED)
     _, out, _ = run(capsys, "notes.py", "--notes", "full")
-    assert "4 |     return torch.load(p)" in out
+    assert "4 |     return torch.load(p).to(device)" in out
     assert "fix: " in out
 
 
@@ -295,11 +296,11 @@ def test_paths_before_and_behind_an_option(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("one.py", "two.py"):
-        (tmp_path / name).write_text("import torch\nx = torch.load('weights.pt')\n")
+        (tmp_path / name).write_text(NOTED)
     assert main(["check", "one.py", "--isolated", "--fail-on", "note", "two.py"]) == 1
     out = capsys.readouterr().out
-    assert "one.py:2" in out
-    assert "two.py:2" in out
+    assert "one.py:4" in out
+    assert "two.py:4" in out
 
 
 def test_what_a_diff_leaves_is_named(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tensortrail.analyzer.choosing.chosen import LARGEST, Chosen
@@ -86,10 +86,14 @@ class Judge:
             found, module.source, self._codes, unused, self._of_runs, module.kept
         )
         silent = {each.code for each in made if not (each.notes or self._wants_notes(each.code))}
-        loud = [each for each in kept if each.severity is not NOTE or each.code not in silent]
+        loud = [each for each in kept if _is_loud(each, silent)]
         told = list(_as_reported(loud, made))
         digest = digest_of(data) if told else ""
         return FileResult(path, tuple(told), _needs(module), digest, absent=_absent(module))
+
+
+def _is_loud(finding: Finding, silent: Container[str]) -> bool:
+    return finding.severity is not NOTE or finding.told or finding.code not in silent
 
 
 def _as_reported(found: Iterable[Finding], rules: Iterable[Rule]) -> Iterator[Finding]:

@@ -41,7 +41,7 @@ def says_where(module: Module, call: ast.Call) -> bool:
 
 
 def is_harmless(module: Module, call: ast.Call) -> bool:
-    near = _is_of_fsdp(module, call) or _is_of_memory(module, call) or _is_mapped(call)
+    near = _is_of_fsdp(module, call) or _is_of_memory(module, call) or _is_mapped(module, call)
     near = near or holds_numbers(module, call) or is_of_whole_optimizer(module, call)
     near = near or is_saved_on_the_cpu(module, call)
     function = outermost_function(module, call)
@@ -53,9 +53,16 @@ def is_harmless(module: Module, call: ast.Call) -> bool:
     return near or was_saved_above(module, call)
 
 
-def _is_mapped(call: ast.Call) -> bool:
-    """Into memory: what is read of it is read from the file."""
-    return any(each.arg == "mmap" for each in call.keywords)
+def _is_mapped(module: Module, call: ast.Call) -> bool:
+    """Into memory: what is read of it is read from the file. With `assign=True` the loaded tensors
+    themselves become the parameters."""
+    assigned = any(
+        isinstance(each.func, ast.Attribute)
+        and each.func.attr == "load_state_dict"
+        and any(one.arg == "assign" for one in each.keywords)
+        for each in module.later(module.statement_of(call), ast.Call)
+    )
+    return not assigned and any(each.arg == "mmap" for each in call.keywords)
 
 
 def _is_of_this_run(call: ast.Call) -> bool:

@@ -94,7 +94,16 @@ def inferred_place(module: Module, tensor: ast.expr) -> Place | None:
     place = held.only if held is not None and held.what is What.TENSOR else None
     if place is None or place.where is not Where.DEVICE or place.given:
         return None
+    if not place.subject.replace(".", "").isidentifier():
+        return None  # a default of another file
     said = said_device(module, place.by) if isinstance(place.by, ast.Call) else None
     names = [each for each in module.uses(place.subject) if isinstance(each.ctx, ast.Load)]
     known = [module.value_of(each).constant for each in (said, *names) if each is not None]
     return None if "cpu" in known else place
+
+
+def starts_with(tensor: ast.expr, name: str) -> bool:
+    """`state.detach()` of `state`: the tensor as it was given, and nothing computed from it."""
+    while isinstance(tensor, (ast.Attribute, ast.Call, ast.Subscript)):
+        tensor = tensor.func if isinstance(tensor, ast.Call) else tensor.value
+    return isinstance(tensor, ast.Name) and tensor.id == name

@@ -93,3 +93,15 @@ def _holds_modules(module: Module, cls: ast.ClassDef) -> bool:
             if node.value.id == "self" and value.kind is Kind.MODULE:
                 return True
     return False
+
+
+def reads_device(module: Module, function: FunctionNode) -> bool:
+    return any(each.attr == "device" for each in module.nodes(ast.Attribute, function))
+
+
+def is_of_weights(module: Module, device: ast.expr) -> bool:
+    """`self.device`, `self.model.device`, `next(self.parameters()).device`."""
+    if not isinstance(device, ast.Attribute) or device.attr != "device":
+        return False
+    text = module.text(device.value)
+    return text == "self" or text.startswith("next(self.")

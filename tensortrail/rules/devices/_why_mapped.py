@@ -68,7 +68,7 @@ def _of_several_processes(module: Module, around: Around) -> Why | None:
     node = runs_once_a_gpu(module, around) or next(_ranks_asked(module, around), None)
     if node is None:
         return None
-    says = f"line {node.lineno} shows that several processes do this, and all use memory of one GPU"
+    says = f"as line {node.lineno} shows, several processes do this, all of them on that one GPU"
     return Why(node, says, "one of several processes")
 
 
@@ -93,7 +93,7 @@ def _of_the_cpu(module: Module, around: Around) -> Why | None:
     node = next(found, None)
     if node is None:
         return None
-    says = f"this fails without a GPU, although line {node.lineno} lets the code run there"
+    says = f"this fails on a machine without a GPU, where line {node.lineno} lets the code run"
     return Why(node, says, f"`{module.text(node)}`: this may run without a GPU")
 
 
@@ -156,6 +156,6 @@ def _of_another_path(module: Module, call: ast.Call) -> Why | None:
     for each in module.calls("torch.load", inside=module.function_of(call)):
         told = len(each.args) > 1 or keyword(each, "map_location") is not None
         if told and each.args and module.text(each.args[0]) == source:
-            says = f"line {each.lineno} loads the same to a device of its choice"
+            says = f"line {each.lineno} says where the same file goes, and this does not"
             return Why(each, says, "`map_location` is given here")
     return None

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tensortrail.findings import Fix, Safety
 from tensortrail.rules.devices._at_hand import devices_said, is_cuda_literal, said_device
+from tensortrail.rules.shared.objects import receiver
 from tensortrail.rules.view import FunctionNode, Module
 
 _ASKS_CURRENT = ("current_device", "_current_device", "current_device_name")
@@ -35,6 +36,16 @@ def moves(module: Module, call: ast.Call, shown: str) -> bool:
     func = call.func
     owner = module.text(func.value) if isinstance(func, ast.Attribute) else ""
     return bool(owner) and owner == shown.rpartition(".")[0]
+
+
+def switches(module: Module, function: FunctionNode, call: ast.Call) -> bool:
+    """`def cuda(self)`, and `self.net.cuda()` where the same function has `self.net.cpu()`: who
+    calls it asks for a GPU."""
+    subject = receiver(call)
+    back = (receiver(each) for each in module.calls("cpu", inside=function))
+    return function.name == "cuda" or (
+        subject is not None and module.text(subject) in [module.text(each) for each in back if each]
+    )
 
 
 def decided(module: Module, node: ast.AST, shown: str, by_availability: bool = False) -> bool:

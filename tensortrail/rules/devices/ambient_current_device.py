@@ -5,13 +5,9 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._at_hand import (
-    at_hand_in,
-    is_for_cuda,
-    names_cuda,
-    shown_device,
-)
+from tensortrail.rules.devices._at_hand import at_hand_in, is_for_cuda, names_cuda, shown_device
 from tensortrail.rules.devices._process_groups import groups_before_devices
+from tensortrail.rules.devices._saved_here import is_of_its_rank
 from tensortrail.rules.devices._written import (
     asked_at_import,
     autocasts,
@@ -22,6 +18,7 @@ from tensortrail.rules.devices._written import (
     is_default_of,
     meets_given,
     moves,
+    switches,
     written_literals,
 )
 from tensortrail.rules.shared.functions import functions
@@ -42,13 +39,14 @@ class AmbientCurrentDevice(Rule):
     A device is at hand if the function has a `device` parameter, `self.device`, an `Accelerator`, a
     `device_map` or the like. Reports in such a function:
 
-    - as a note, `"cuda"`, `.cuda()` and `torch.autocast("cuda")`;
+    - as a note, `"cuda"` and `.cuda()`, and if the rule is selected `torch.autocast("cuda")`;
     - `"cuda" if torch.cuda.is_available() else "cpu"`, unless it replaces a missing device;
     - as a note, `torch.cuda.current_device()`, `synchronize()` and `get_rng_state()`, if nothing
       tests for a GPU.
 
     In any function, reports a parameter default that asks for the current device, and an NCCL
-    process group that is created before the device is set.
+    process group that is created before the device is set, if that is not the one of its rank or
+    something is sent before.
 
     ## Why is this bad?
     Without a GPU the call raises. With several devices, a tensor is on the current GPU instead of
@@ -67,6 +65,7 @@ class AmbientCurrentDevice(Rule):
     name = "ambient-current-device"
     since = "0.2.0"
     severity = Severity.WARNING
+    notes = False
     needs_callers = True
     triggers = (
         ("cuda", "device"),
@@ -322,16 +321,17 @@ def both(x, device):
     ) -> Iterator[Finding]:
         shown = shown_device(module, at_hand)
         for call, said in written_literals(module, function):
-            if moves(module, call, shown):
-                continue
-            if not decided(module, call, shown) and not meets_given(module, call, shown):
+            meant = moves(module, call, shown) or decided(module, call, shown)
+            if not meant and not meets_given(module, call, shown):
                 yield self.finding(
                     module,
                     call if said is None else said,
-                    f"the device is written here, and `{shown}` is at hand: it may be another one",
+                    f"a GPU is written here, although `{shown}` says the device: it may be another "
+                    "one, or the CPU",
                     severity=Severity.NOTE,
                     trail=[(at_hand, f"`{shown}` is at hand")],
                     fixes=[given_instead(module, call, said, shown)],
+                    told=not switches(module, function, call),
                 )
 
     def _needs_a_gpu(
@@ -345,11 +345,12 @@ def both(x, device):
                 yield self.finding(
                     module,
                     call,
-                    f"`{one_line(module, call.func)}` raises where there is no GPU, and the device "
-                    f"is `{shown}`, which may be the CPU",
+                    f"`{one_line(module, call.func)}` raises on a machine without a GPU, and "
+                    f"`{shown}` may be the CPU: ask first",
                     severity=Severity.NOTE,
                     confidence=Confidence.MEDIUM,
                     trail=[(at_hand, f"`{shown}` is at hand")],
+                    told=True,
                 )
 
     def _chosen(
@@ -391,8 +392,9 @@ def both(x, device):
             yield self.finding(
                 module,
                 group,
-                "the process group is made before the device is set: what NCCL does until "
-                "then it does on the first GPU, on every process",
+                "the process group is made before the GPU is chosen: until then NCCL uses the "
+                "first GPU in every process, so call `set_device` first",
                 severity=Severity.WARNING if used else Severity.NOTE,
+                told=not is_of_its_rank(module, device),
                 trail=[(used, "it is used here"), (device, "the device is set here")],
             )

@@ -73,6 +73,7 @@ class ArgumentDropped(Rule):
     name = "argument-dropped"
     severity = Severity.WARNING
     warns = False
+    notes = False
     triggers = (
         ("torch", "device"),
         ("torch", "dtype"),

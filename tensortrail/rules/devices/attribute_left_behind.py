@@ -55,6 +55,7 @@ class AttributeLeftBehind(Rule):
     since = "0.2.0"
     severity = Severity.WARNING
     warns = False
+    notes = False
     needs_callers = True
     explains = ("DEV530",)
     triggers = tuple(("torch", "self.", name) for name in (*FACTORIES, *_READ))

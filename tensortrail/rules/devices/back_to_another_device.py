@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._at_hand import is_cuda_literal
+from tensortrail.rules.devices._at_hand import device_read, is_cuda_literal
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import moves_to_cpu
@@ -28,7 +28,8 @@ class BackToAnotherDevice(Rule):
 
     ## What it does
     Reports, as a note, `.cuda()` and `.to("cuda")` on a value computed from `x.cpu()` or
-    `x.to("cpu")`, where `x` is an argument of the function or an attribute of the object.
+    `x.to("cpu")`, where `x` is an argument of the function or an attribute of the object. The note
+    is off by default in a file that never asks a tensor for its device.
 
     ## Why is this bad?
     On a machine without a GPU, the move raises. With several devices, the next operation that
@@ -46,6 +47,7 @@ class BackToAnotherDevice(Rule):
     name = "back-to-another-device"
     since = "0.2.0"
     severity = Severity.NOTE
+    notes = False
     triggers = (("cuda", "cpu"),)
 
     bad = (
@@ -124,7 +126,14 @@ def loaded(model, x, device):
                 (call, "the result goes to the GPU"),
             ],
             fixes=[_back(module, function, call, trip)],
+            told=_asks_tensors(module, call),
         )
+
+
+def _asks_tensors(module: Module, call: ast.Call) -> bool:
+    """Some code of the file works where its tensors are: all of it is meant to."""
+    *_, file = module.ancestors(call)
+    return any(True for _ in device_read(module, file))
 
 
 def _brought(module: Module, call: ast.Call) -> ast.expr | None:

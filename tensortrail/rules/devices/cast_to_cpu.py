@@ -29,6 +29,8 @@ class CastToCpu(Rule):
 
     Not reported: a result that is moved or read out, and code under a condition about devices.
 
+    The notes are off by default.
+
     ## Why is this bad?
     On a GPU, the next operation with another tensor raises: these names stand for a dtype *on the
     CPU*. The cast also waits for the GPU. A plain dtype such as `torch.float32` moves nothing.
@@ -43,8 +45,8 @@ class CastToCpu(Rule):
 
     code = "DEV537"
     name = "cast-to-cpu"
-    severity = Severity.WARNING
-    warns = False
+    severity = Severity.NOTE
+    notes = False
     needs_callers = True
     triggers = tuple((".type(", f"{kind}Tensor") for kind in _DTYPES)
     bad = (

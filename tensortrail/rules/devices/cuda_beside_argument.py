@@ -55,6 +55,8 @@ class CudaBesideArgument(Rule):
 
     Not reported: files that run on GPUs only, because they import Triton or CUDA bindings.
 
+    The notes are off by default.
+
     ## Why is this bad?
     With the model on the CPU, or on a GPU that is not the current one, the operation raises
     "Expected all tensors to be on the same device".
@@ -70,6 +72,7 @@ class CudaBesideArgument(Rule):
     code = "DEV538"
     name = "cuda-beside-argument"
     severity = Severity.WARNING
+    notes = False
     needs_callers = True
     confidence = Confidence.MEDIUM
     triggers = (("torch", ".cuda("), ("torch", '"cuda'), ("torch", "'cuda"))

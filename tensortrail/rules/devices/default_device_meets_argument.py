@@ -43,6 +43,7 @@ class DefaultDeviceMeetsArgument(Rule):
     since = "0.2.0"
     severity = Severity.WARNING
     warns = False
+    notes = False
     needs_callers = True
     confidence = Confidence.MEDIUM
     triggers = tuple(("torch", f"{quote}{device}") for device in _DEVICES for quote in ('"', "'"))

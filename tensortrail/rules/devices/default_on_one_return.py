@@ -35,6 +35,8 @@ class DefaultOnOneReturn(Rule):
     Not reported: a `return` under a condition about devices or about the type of an argument, and
     one where the tensor of the other `return` is None or an empty list.
 
+    The notes are off by default.
+
     ## Why is this bad?
     On a GPU, the caller gets a CPU tensor on the rare path, such as an empty batch or a missing
     label. The program then raises far from the cause, often after hours of training.
@@ -50,6 +52,7 @@ class DefaultOnOneReturn(Rule):
     code = "DEV531"
     name = "default-on-one-return"
     severity = Severity.WARNING
+    notes = False
     needs_callers = True
     confidence = Confidence.MEDIUM
     explains = ("DEV532", "DEV552")

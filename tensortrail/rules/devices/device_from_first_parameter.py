@@ -13,13 +13,16 @@ from tensortrail.rules.devices._weights import (
     component_of,
     has_buffers_only,
     is_made_for_offloading,
+    is_of_weights,
     is_pipeline,
     knows_hooks,
     owner_of_parameters,
+    reads_device,
     tests_meta,
 )
 from tensortrail.rules.shared import objects
 from tensortrail.rules.shared.functions import functions, parameters
+from tensortrail.rules.shared.imports import imported_packages
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.operations import operations
 from tensortrail.rules.shared.sentences import one_line
@@ -35,7 +38,7 @@ class DeviceFromFirstParameter(Rule):
 
     - `self.device` in a method that has a `device` parameter;
     - inputs of a diffusers component moved to its device, not to `_execution_device`;
-    - a tensor made on `self.device` that is combined with an input;
+    - a tensor made on `self.device` that is combined with an input, where accelerate is imported;
     - `next(module.parameters()).device` for an input of `module`, for each of several modules, or
       in code about offloading hooks, if nothing tests for meta;
     - as an error, `next(self.parameters())` in a class that has buffers only.
@@ -56,6 +59,7 @@ class DeviceFromFirstParameter(Rule):
     since = "0.2.0"
     severity = Severity.WARNING
     warns = False
+    notes = False
     triggers = (
         "self.device",
         ("parameters()", "next("),
@@ -268,13 +272,14 @@ class Loader:
                 f"this uses `self.device`, and `{function.name}` is given `{parameter.arg}`: the "
                 "two differ with offloading, or with components on several devices",
                 severity=None if own else Severity.NOTE,
+                told=True,
                 trail=[(parameter, f"`{parameter.arg}` is given here")],
                 fixes=[module.fix(f"use `{parameter.arg}`", Safety.UNSAFE, edit)],
             )
 
     def _follows_weights(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
         """What is made at the place of the weights meets what the caller gave."""
-        cls = module.class_of(function) if _reads_device(module, function) else None
+        cls = module.class_of(function) if reads_device(module, function) else None
         facts = module.class_facts(cls) if cls is not None else None
         if facts is None or not facts.is_module:
             return
@@ -285,7 +290,7 @@ class Loader:
                 continue
             places = [e.node for e in origins if e.decides is Decides.MOVED and e.node is not None]
             for place in places:
-                if _is_of_weights(module, place):
+                if is_of_weights(module, place):
                     yield self.finding(
                         module,
                         place,
@@ -294,6 +299,7 @@ class Loader:
                         "elsewhere",
                         severity=Severity.NOTE,
                         trail=[(operation.node, "they meet here")],
+                        told="accelerate" in imported_packages(module),
                     )
 
     def _input_of(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
@@ -309,6 +315,7 @@ class Loader:
                         f"`{owner}` may compute on another device than its first parameter, "
                         "which is on meta or the CPU while it is offloaded or not yet loaded",
                         severity=Severity.NOTE,
+                        told=True,
                     )
 
     def _of_each(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
@@ -319,6 +326,7 @@ class Loader:
                 "this also runs for modules without parameters, such as those that keep their "
                 "weights in buffers: `next` raises StopIteration for them",
                 severity=Severity.NOTE,
+                told=True,
             )
 
     def _component(self, module: Module, cls: ast.ClassDef) -> Iterator[Finding]:
@@ -349,6 +357,7 @@ class Loader:
                 f"`{one_line(module, said)}` is where the weights are while offloaded, and "
                 f"`{called}` computes on `self._execution_device`",
                 severity=None if is_made_for_offloading(module, said) else Severity.NOTE,
+                told=True,
             )
 
     def _first_parameter(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
@@ -377,18 +386,6 @@ class Loader:
                     f"the parameters of `{shown}` are on meta until a hook loads them",
                     confidence=Confidence.MEDIUM,
                 )
-
-
-def _reads_device(module: Module, function: FunctionNode) -> bool:
-    return any(each.attr == "device" for each in module.nodes(ast.Attribute, function))
-
-
-def _is_of_weights(module: Module, device: ast.expr) -> bool:
-    """`self.device`, `self.model.device`, `next(self.parameters()).device`."""
-    if not isinstance(device, ast.Attribute) or device.attr != "device":
-        return False
-    text = module.text(device.value)
-    return text == "self" or text.startswith("next(self.")
 
 
 def _chooses(module: Module, node: ast.AST, parameter: str) -> bool:

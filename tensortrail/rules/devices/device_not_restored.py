@@ -25,6 +25,8 @@ class DeviceNotRestored(Rule):
     dtype, sets another one, and later restores the saved one outside of a `finally`. An exception
     or a `return` in between skips that line.
 
+    The notes are off by default.
+
     ## Why is this bad?
     After an exception that is caught, such as an out-of-memory error before a retry, all later
     tensors are made on the wrong device or with the wrong dtype. The setting belongs to the whole
@@ -41,6 +43,7 @@ class DeviceNotRestored(Rule):
     code = "DEV515"
     name = "device-not-restored"
     since = "0.2.0"
+    notes = False
     severity = Severity.NOTE
     triggers = tuple(name.rpartition(".")[2] + "(" for name in _SETTERS)
 

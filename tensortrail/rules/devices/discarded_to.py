@@ -62,6 +62,7 @@ class DiscardedTo(Rule):
     since = "0.2.0"
     severity = Severity.ERROR
     warns = False
+    notes = False
     triggers = (
         *(Near(word, STATEMENT) for word in WORDS),
         ".data.copy(",

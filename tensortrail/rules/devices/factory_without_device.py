@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._at_hand import device_read
 from tensortrail.rules.devices._callers import caller_step
 from tensortrail.rules.devices._goes_along import only_sets_up
 from tensortrail.rules.devices._lying import (
@@ -50,7 +51,8 @@ class FactoryWithoutDevice(Rule):
     if no call in the project gives it.
 
     Not reported: an index, or a tensor without a dimension where a number would do. Both may be on
-    the CPU. A condition on the way counts only if it is a setting or an omitted argument.
+    the CPU. A condition on the way counts only if it is a setting or an omitted argument. Notes of
+    less certain places are off by default, unless the function reads a device.
 
     ## Why is this bad?
     The first run on a GPU raises "Expected all tensors to be on the same device": the tensor is on
@@ -69,6 +71,7 @@ class FactoryWithoutDevice(Rule):
     since = "0.2.0"
     severity = Severity.WARNING
     warns = False
+    notes = False
     needs_callers = True
     explains = ("DEV526", "DEV528", "DEV532", "DEV534", "DEV552", "NEW305")
     triggers = tuple(("torch", name) for name in FACTORIES)
@@ -374,13 +377,13 @@ if __name__ == "__main__":
                 (meeting.node, f"meets a tensor {described(there)}"),
             ),
             fixes=(made_there(module, function, places, made.by, there),),
+            told=any(True for _ in device_read(module, function)),
         )
 
 
 def _takes(meeting: Meeting) -> str:
-    if meeting.operation == MODEL:
-        return "gives it to a module"
-    return "takes it together with a tensor"
+    to_module = meeting.operation == MODEL
+    return "gives it to a module" if to_module else "takes it together with a tensor"
 
 
 def _weight(

@@ -4,19 +4,17 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
-from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._converted import needs_no_gpu
 from tensortrail.rules.devices._harmless_loads import ADDRESSES, is_harmless, says_where
 from tensortrail.rules.devices._left_on_cpu import left_on_cpu
 from tensortrail.rules.devices._loaded_where import left_out_by_all
 from tensortrail.rules.devices._saved_here import source_of, where_it_is_saved
+from tensortrail.rules.devices._taken_from_file import used_as_state
 from tensortrail.rules.devices._why_mapped import why_it_matters
 from tensortrail.rules.shared.in_tests import in_tests
 
-_TAKES_TENSORS = frozenset({"load_state_dict", "items", "values", "update", "state_dict"})
-_SUBJECT = "the tensors of this file come to the devices they were saved from"
-_WEIGHTS = pattern(r"(^|_)(state|model|net|weight|param|optim|ema|embed|tensor)")
-"""Keys under which tensors lie in a file."""
+_SUBJECT = "without `map_location` the tensors go to the device they were saved from"
 
 
 class LoadWithoutMapLocation(Rule):
@@ -24,11 +22,9 @@ class LoadWithoutMapLocation(Rule):
 
     ## What it does
     Reports, as a note, `torch.load(path)` and `torch.hub.load_state_dict_from_url(url)` without
-    `map_location`.
-
-    The message says what fails if the result is used as weights or state (`load_state_dict`,
-    `items()`, a key named for weights) and the code has one of these signs. It also names the
-    line with the sign and, if the project has one, the line that saves the file:
+    `map_location`, if the result is used as weights or state (`load_state_dict`, `items()`, a key
+    named for weights) or is moved on (`.to(device)`), and the code has one of these signs. The
+    message names the line with the sign and, if the project has one, the line that saves the file:
 
     - The function, its class or its callers in the file can run without a GPU: they call
       `torch.cuda.is_available()`, or use a device from a variable, as in `model.to(device)`.
@@ -36,8 +32,11 @@ class LoadWithoutMapLocation(Rule):
       with `device_ids`, uses the rank, or makes an `Accelerator`. Each process then takes memory
       of the GPU that the file names.
     - Another branch of the function loads the same file with `map_location`.
+    - It is a converter: the code takes weights by their key from a file of the command line, and
+      names no device anywhere.
 
-    Otherwise the message is only the first line of this page. The signs do not count
+    Other calls are reported only if the rule is selected, and the message is then the first line
+    of this page. The signs do not count
 
     - if the name of the file contains the rank, or only one rank runs the line;
     - if the code calls `net.cuda()` or chooses a GPU without a condition: it needs a GPU anyway;
@@ -48,7 +47,7 @@ class LoadWithoutMapLocation(Rule):
     - if the project saves it without tensors, or from the CPU;
     - under `if torch.cuda.is_available():`;
     - if little of it is on a GPU: the state of schedulers and samplers, the whole state of an
-      optimizer of FSDP, `mmap=True`, bytes in memory;
+      optimizer of FSDP, `mmap=True` without a later `assign=True`, bytes in memory;
     - in a function with a parameter `map_location` that it passes on, None by default, if no call
       in the project gives it;
     - for `safetensors.torch.load(data)`, and `load_file(path)` without `device`, if another branch
@@ -81,6 +80,7 @@ class LoadWithoutMapLocation(Rule):
     since = "0.2.0"
     severity = Severity.WARNING
     warns = False
+    notes = False
     needs_callers = True
     triggers = (
         ("load(", "torch"),
@@ -241,7 +241,7 @@ def cached(path, names):
                     module,
                     call,
                     f"no call in the project gives `{left_out}`, which is None then: the tensors "
-                    "come to the devices they were saved from",
+                    "go to the device they were saved from",
                     severity=Severity.NOTE,
                     confidence=Confidence.MEDIUM,
                 )
@@ -249,23 +249,25 @@ def cached(path, names):
             yield self.finding(
                 module,
                 left.call,
-                f"the tensors of this file come to the CPU; line {left.beside.lineno} loads the "
-                f"same to `{module.text(left.device)}`",
+                f"these tensors come to the CPU, and those that line {left.beside.lineno} loads "
+                f"go to `{module.text(left.device)}`",
                 severity=Severity.NOTE,
                 confidence=Confidence.MEDIUM,
                 trail=[(left.beside, f"loaded to `{module.text(left.device)}`")],
+                told=True,
             )
 
     def _found(self, module: Module, call: ast.Call) -> Finding:
         """It says what fails where the code shows it, and nothing speaks against it."""
-        asked = _used_as_state(module, call) and not is_harmless(module, call)
-        why = why_it_matters(module, call) if asked else None
+        asked = used_as_state(module, call)
+        why = why_it_matters(module, call) if asked and not is_harmless(module, call) else None
+        why = why or (needs_no_gpu(module, call) if asked else None)
         fixes = [_mapped(module, call)]
         if why is None:
             return self.finding(
                 module,
                 call,
-                f"{_SUBJECT}, whether or not there is such a device",
+                f"{_SUBJECT}, whether or not it is there",
                 severity=Severity.NOTE,
                 confidence=Confidence.MEDIUM,
                 fixes=fixes,
@@ -291,37 +293,16 @@ def _was_just_saved(module: Module, call: ast.Call) -> bool:
     return any(each is not None and module.text(each) in names for each in saved)
 
 
-def _used_as_state(module: Module, call: ast.Call) -> bool:
-    above = module.parent(call)
-    if _takes_state(module, call, above):
-        return True
-    if not isinstance(above, ast.Assign) or not isinstance(above.targets[0], ast.Name):
-        return False
-    name = above.targets[0].id
-    return any(
-        each.id == name and _takes_state(module, each, module.parent(each))
-        for each in module.later(above, ast.Name)
-    )
-
-
-def _takes_state(module: Module, node: ast.expr, above: ast.AST | None) -> bool:
-    if isinstance(above, ast.Call) and node in above.args:
-        return module.text(above.func).rpartition(".")[2].endswith("state_dict")
-    if isinstance(above, ast.Subscript) and above.value is node:
-        key = above.slice.value if isinstance(above.slice, ast.Constant) else None
-        return isinstance(key, str) and bool(_WEIGHTS.search(key))
-    return isinstance(above, ast.Attribute) and above.attr in _TAKES_TENSORS
-
-
 def _mapped(module: Module, call: ast.Call) -> Fix | None:
     last = call.keywords[-1].value if call.keywords else call.args[-1]
-    edit = module.insert_after(last, f", map_location={_device_at_hand(module, call)}")
-    return module.fix("say where the tensors go", Safety.UNSAFE, edit)
+    device = _device_at_hand(module, call)
+    edit = module.insert_after(last, f", map_location={device}")
+    return module.fix(f"add `map_location={device}`", Safety.UNSAFE, edit)
 
 
 def _device_at_hand(module: Module, call: ast.Call) -> str:
     function = module.function_of(call)
-    if function is not None and not _used_as_state(module, call):
+    if function is not None and not used_as_state(module, call):
         for each in (*function.args.args, *function.args.kwonlyargs):
             if each.arg == "device":
                 return each.arg

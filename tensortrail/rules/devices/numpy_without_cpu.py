@@ -13,6 +13,7 @@ from tensortrail.rules.devices._numpy_reads import (
     is_moved_here,
     is_surely_a_tensor,
     read_by_numpy,
+    starts_with,
 )
 from tensortrail.rules.devices._told import names_a_gpu, told_device
 from tensortrail.rules.shared.failures import errors, weight
@@ -26,8 +27,6 @@ from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.shared.tensor_origin import Decides, origin_of
 
 _NOT_CPU = frozenset({"cuda", "xpu", "mps", "npu", "hpu", "meta"})
-
-
 _REFUSED = re.compile(r"can't convert \S+ device type tensor to numpy")
 _OTHERS = frozenset({"paddle", "tensorflow", "mindspore", "jax", "mxnet"})
 
@@ -40,7 +39,8 @@ class NumpyWithoutCpu(Rule):
     model for such a tensor: `model(x.to(device)).detach().numpy()`. The same for `np.array`,
     `np.asarray`, `np.concatenate` of a list of them, and plots of matplotlib.
 
-    Reported as a note: an argument, or the output of a submodule, in a file that handles devices.
+    Reported as a note: an argument, or the output of a submodule, in a file that handles devices;
+    what is computed from an argument, if the rule is selected.
 
     Not reported: code under a condition about devices, tensors that were brought to the CPU
     (`.cpu()`, `.to("cpu")`) or come from NumPy, and `numpy(force=True)`.
@@ -65,6 +65,7 @@ class NumpyWithoutCpu(Rule):
     name = "numpy-without-cpu"
     since = "0.2.0"
     severity = Severity.WARNING
+    notes = False
     triggers = (
         ".numpy(",
         (".to(", "numpy", "array("),
@@ -242,13 +243,8 @@ def predict(model, x, device):
 """
         ),
         Good(
-            """\
-import numpy as np
-
-def table(read, x, device):
-    rows = read(x.to(device))
-    return np.array(rows), len(rows)
-"""
+            "import numpy as np\n\ndef table(read, x, device):\n    rows = read(x.to(device))\n"
+            "    return np.array(rows), len(rows)\n"
         ),
         Good(
             """\
@@ -298,9 +294,10 @@ def write(weight: torch.Tensor, device):
                 origin = origin_of(module, func.value)
                 shown = one_line(module, origin.node) if origin.node is not None else "the tensor"
                 given = origin.decides is Decides.GIVEN
-                put = "on the caller's device" if given else "on the device of the module"
-                message = f"`{shown}` is {put}, and numpy reads the CPU only"
-                yield self._found(module, func, func.value, Severity.NOTE, message)
+                put = "where the caller put it" if given else "on the device of the module"
+                message = f"`{shown}` is {put}: if that is a GPU, `.numpy()` raises"
+                direct = not given or starts_with(func.value, shown)
+                yield self._found(module, func, func.value, Severity.NOTE, message, direct)
             elif not _is_decided(module, call):
                 found = list(self._told(module, func, func.value))
                 yield from found or self._inferred(module, func, func.value)
@@ -353,15 +350,16 @@ def write(weight: torch.Tensor, device):
         tensor: ast.expr,
         severity: Severity,
         message: str,
+        told: bool = True,
     ) -> Finding:
-        sure = severity is Severity.ERROR
         return self.finding(
             module,
             node,
             message,
             severity=severity,
-            confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
+            confidence=Confidence.HIGH if severity is Severity.ERROR else Confidence.MEDIUM,
             fixes=[_by_cpu(module, tensor)],
+            told=told,
         )
 
 
@@ -376,7 +374,7 @@ def _is_callers(module: Module, tensor: ast.expr) -> bool:
 
 
 def _is_decided(module: Module, node: ast.AST) -> bool:
-    return any(guard.mentions("cpu", "cuda", "device") for guard in module.guards_of(node))
+    return any(each.mentions("cpu", "cuda", "device") for each in module.guards_of(node))
 
 
 def _by_cpu(module: Module, tensor: ast.expr) -> Fix | None:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.devices._at_hand import devices_said
 from tensortrail.rules.devices._made_where_moved import is_moved_elsewhere
 from tensortrail.rules.shared.functions import parameter_names
@@ -30,7 +31,8 @@ class StaleDeviceAttribute(Rule):
     when the module is moved.
 
     Reported as a note, unless the file makes an object of the class and moves it to another device
-    than the one it passed.
+    than the one it passed. Without that the note is off by default, if the parameter has no device
+    as its default, as in `device="cuda"`.
 
     ## Why is this bad?
     After `module.to("cuda:1")` or offloading, the operation that combines the tensor with a weight
@@ -47,6 +49,7 @@ class StaleDeviceAttribute(Rule):
     name = "stale-device-attribute"
     since = "0.2.0"
     severity = Severity.WARNING
+    notes = False
     needs_callers = True
     triggers = (("device", "def forward("),)
 
@@ -189,22 +192,38 @@ class Split(torch.nn.Module):
             yield self.finding(
                 module,
                 said,
-                f"`self.{said.attr}` was given to `__init__`: once `{cls.name}` is moved, it names "
-                "the old device, and this tensor meets weights on another one",
+                f"`self.{said.attr}` was given to `__init__` and still names that device when "
+                f"`{cls.name}` is moved: this tensor then meets weights on another one",
                 confidence=Confidence.MEDIUM,
                 severity=_weight(module, stored[said.attr].node),
                 trail=[(stored[said.attr].node, "it is stored here and never changed")],
+                told=_is_left_to_a_default(module, stored[said.attr].node),
             )
 
 
 def _weight(module: Module, stored: ast.Attribute) -> Severity | None:
     """A note, unless the file makes such a module and moves it to another device than it gave."""
+    init, told = module.function_of(stored), _told_by(module, stored)
+    moved = init is not None and any(is_moved_elsewhere(module, init, each) for each in told)
+    return None if moved else Severity.NOTE
+
+
+def _is_left_to_a_default(module: Module, stored: ast.Attribute) -> bool:
+    """`device="cuda"`: who builds the module need not have said a device, and moves it later."""
+    init, told = module.function_of(stored), _told_by(module, stored)
+    return init is not None and any(
+        each.arg in told and isinstance(default, ast.Constant) and isinstance(default.value, str)
+        for each, default in with_defaults(init.args)
+    )
+
+
+def _told_by(module: Module, stored: ast.Attribute) -> list[str]:
+    """The parameters that the stored device is made of."""
     init, statement = module.function_of(stored), module.parent(stored)
     if init is None or not isinstance(statement, ast.Assign):
-        return Severity.NOTE
-    told = [each.id for each in ast.walk(statement.value) if isinstance(each, ast.Name)]
-    told = [each for each in told if each in parameter_names(init)]
-    return None if any(is_moved_elsewhere(module, init, each) for each in told) else Severity.NOTE
+        return []
+    names = [each.id for each in ast.walk(statement.value) if isinstance(each, ast.Name)]
+    return [each for each in names if each in parameter_names(init)]
 
 
 def _said(module: Module, function: FunctionNode) -> Iterator[str]:

@@ -168,8 +168,8 @@ def measured(load, count):
                 yield self.finding(
                     module,
                     assign,
-                    f"this changes nothing: CUDA read the variable when line {asked.lineno} asked "
-                    "for the GPUs",
+                    f"this comes too late to change anything: CUDA read the variable when line "
+                    f"{asked.lineno} asked for the GPUs",
                     severity=None if _is_always_asked(module, asked, assign) else Severity.NOTE,
                     trail=[(asked, f"`{one_line(module, asked)}` comes first")],
                 )
@@ -203,7 +203,7 @@ def _reads_it(call: ast.Call) -> bool:
 
 def _asked_before(module: Module, assign: ast.Assign) -> Iterator[ast.Call]:
     for call in module.earlier(assign, ast.Call):
-        if _asks(module, call):
+        if _asks(module, call) and module.function_of(call) is module.function_of(assign):
             yield call
     around = module.function_of(assign)
     while around is not None and module.function_of(around) is not None:

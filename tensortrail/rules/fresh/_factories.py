@@ -66,6 +66,15 @@ def modelled_on(module: Module, function: FunctionNode) -> Iterator[tuple[ast.Ca
                 yield call, source
 
 
+def takes_more_of(module: Module, call: ast.Call, source: ast.expr) -> bool:
+    """`torch.zeros(t.shape, dtype=t.dtype)`, `torch.empty_strided(t.shape, t.stride())`: it is to
+    be like `t`, and only its device is not."""
+    shown = module.text(source)
+    more = (*call.args[1:], *(each.value for each in call.keywords))
+    reads = [each for said in more for each in ast.walk(said) if isinstance(each, ast.Attribute)]
+    return any(module.text(each.value) == shown for each in reads)
+
+
 def _shape_of(module: Module, call: ast.Call) -> ast.expr | None:
     """`t` of `torch.empty_strided(tuple(t.shape), t.stride())` and `torch.zeros(t.size())`."""
     given = call.args[0] if call.args else None

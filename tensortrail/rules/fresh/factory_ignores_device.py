@@ -15,6 +15,7 @@ from tensortrail.rules.fresh._factories import (
     modelled_on,
     overwritten_devices,
     passed_to_modules,
+    takes_more_of,
 )
 from tensortrail.rules.fresh._meetings import (
     asks_for_device,
@@ -45,9 +46,9 @@ class FactoryIgnoresDevice(Rule):
     functions that take the keyword arguments of an operation and overwrite or drop its `device`.
 
     Reported as a note: a tensor that is passed to a module; one that a function with a `device`
-    parameter returns without moving it; one with the whole shape of another tensor, but not its
-    device; `nn.Parameter(torch.Tensor(n))`; and operations in plain functions or traced graphs,
-    which may run on the CPU only.
+    parameter returns without moving it; one with the whole shape and type of another tensor, but
+    not its device; and operations in plain functions or traced graphs, which may run on the CPU.
+    If the rule is selected: one with the shape alone, and `nn.Parameter(torch.Tensor(n))`.
 
     Not reported: 0-dim tensors, which go with every device.
 
@@ -67,6 +68,7 @@ class FactoryIgnoresDevice(Rule):
     name = "factory-ignores-device"
     since = "0.2.0"
     severity = Severity.ERROR
+    notes = False
     needs_callers = True
     triggers = (
         "arange(", "zeros(", "ones(", "tensor(", "Tensor(", "full(", "linspace(", "randn(",
@@ -271,14 +273,7 @@ def positions(x: torch.Tensor):
         return x + torch.arange(x.shape[0])
 """
         ),
-        Good(
-            """\
-import torch
-
-def total(mask):
-    return mask + torch.ones(3)
-"""
-        ),
+        Good("import torch\n\ndef total(mask):\n    return mask + torch.ones(3)\n"),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -310,6 +305,7 @@ def total(mask):
                 "whose weights may be on another",
                 severity=Severity.NOTE,
                 confidence=Confidence.MEDIUM,
+                told=True,
             )
         if function.name in _BUILDING:
             return
@@ -323,6 +319,7 @@ def total(mask):
                 "not its device",
                 severity=Severity.NOTE,
                 fixes=[with_device(module, made, f"{module.text(source)}.device")],
+                told=takes_more_of(module, made, source),
             )
         parameter = device_parameter(module, function)
         in_forward = is_run_by_forward(module, function)
@@ -371,12 +368,10 @@ def total(mask):
         around = module.function_of(made)
         at_once = in_forward and around is not None and around.name == "forward"
         severity = Severity.ERROR if at_once else Severity.WARNING
-        if not in_forward and not is_in_module(module, made):
+        is_plain = not in_forward and not is_in_module(module, made)
+        if is_plain or is_beforehand(module, made) or is_traced(module, made):
             severity = Severity.NOTE  # whoever calls it may have everything on the CPU
-        if is_beforehand(module, made) or is_traced(module, made):
-            severity = Severity.NOTE
-        function = module.function_of(made)
-        if named and function is not None and is_passed_from_the_cpu(module, function, shown):
+        if named and around is not None and is_passed_from_the_cpu(module, around, shown):
             severity = Severity.NOTE
         return self.finding(
             module,
@@ -386,6 +381,7 @@ def total(mask):
             severity=severity,
             trail=[(where, f"it meets `{shown}` here")],
             fixes=[with_device(module, made, f"{shown}.device")] if named else [],
+            told=True,
         )
 
     def _comes_back(self, module: Module, made: ast.Call, parameter: str) -> Finding:
@@ -397,4 +393,5 @@ def total(mask):
             severity=Severity.NOTE,
             confidence=Confidence.MEDIUM,
             fixes=[with_device(module, made, parameter)],
+            told=not any(guard.mentions(parameter) for guard in module.guards_of(made)),
         )

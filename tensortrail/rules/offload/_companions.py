@@ -104,6 +104,26 @@ def _is_put_where_told(module: Module, stored: ast.Assign) -> bool:
     return any(_is_on_a_given_device(module, each) for each in told)
 
 
+def is_put_by_hand(module: Module, companion: Companion) -> bool:
+    """Who builds the module says the device for this tensor too, as they do for its weights. One
+    that is put beside another tensor of the module stays behind when that one is moved."""
+    function = module.function_of(companion.stored)
+    if function is None:
+        return False
+    told = [*module.nodes(ast.Call, companion.stored)]
+    told += _stored_parts(module, function, companion.stored)
+    return any(_is_on_a_given_device(module, e) and not _is_beside_another(e) for e in told)
+
+
+def _is_beside_another(call: ast.Call) -> bool:
+    """`x.to(device=self.weight.device)`"""
+    said = [each.value for each in call.keywords if each.arg == "device"] or call.args[:1]
+    return any(
+        isinstance(each, ast.Attribute) and each.attr == "device" and not is_self(each.value)
+        for each in said
+    )
+
+
 def _is_made_of_given_weights(module: Module, stored: ast.Assign) -> bool:
     cls = module.class_of(stored)
     function = module.function_of(stored)

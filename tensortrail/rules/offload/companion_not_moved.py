@@ -8,6 +8,7 @@ from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.offload._companions import (
     Companion,
     as_buffer,
+    is_put_by_hand,
     may_be_in_place,
     plain_companions,
 )
@@ -46,7 +47,8 @@ class CompanionNotMoved(Rule):
 
     Notes with less evidence are: a placeholder such as `torch.tensor([0])` that another method
     replaces; a tensor that the constructor is given, or puts on a device held in a variable; code
-    for an export or for data; modules built under `with torch.device(d):`.
+    for an export or for data; modules built under `with torch.device(d):`. Of a tensor that is put
+    on a device held in a variable the note is off by default.
 
     In a run, reports an operation that met a plain attribute after its module had been moved away,
     and a move that took only some inner tensors of a wrapper tensor along.
@@ -72,6 +74,7 @@ class CompanionNotMoved(Rule):
     since = "0.2.0"
     severity = Severity.ERROR
     warns = False
+    notes = False
     needs_callers = True
     explains = ("DEV502", "DEV525", "DEV530")
     triggers = (
@@ -327,6 +330,7 @@ class State:
             severity=Severity.NOTE if may_be_in_place(module, companion) else Severity.WARNING,
             trail=[(companion.operation, f"it meets `{other}` here")],
             fixes=[as_buffer(module, companion)],
+            told=not is_put_by_hand(module, companion),
         )
 
     def _alone(self, module: Module, alone: Alone, stays: str) -> Finding:
@@ -340,6 +344,7 @@ class State:
             severity=Severity.NOTE if alone.is_callers else Severity.WARNING,
             confidence=Confidence.MEDIUM,
             trail=[(alone.other, f"{shown} is used here")],
+            told=True,
         )
 
     def _left(self, module: Module, left: Left) -> Finding:

@@ -13,6 +13,7 @@ from tensortrail.rules.offload._deleted_arguments import (
     only_frees,
 )
 from tensortrail.rules.offload._left_over import left_over
+from tensortrail.rules.shared.imports import imported_packages
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, receiver, within
 
@@ -37,7 +38,8 @@ class WrongObjectFreed(Rule):
     - a function that only deletes its parameter and calls `gc.collect()` or `empty_cache()`. The
       caller still has the object.
 
-    Reported as a note: the same `del` in a function that does more.
+    Reported as a note: the same `del` in a function that does more. If the file does not import
+    torch, only where the rule is selected by name.
 
     ## Why is this bad?
     The next allocation runs out of memory, because what was to be freed is still in use. If the
@@ -57,6 +59,7 @@ class WrongObjectFreed(Rule):
     name = "wrong-object-freed"
     since = "0.2.0"
     severity = Severity.WARNING
+    notes = False
     triggers = (
         "dealloc", ".module()", "deepcopy", ("del ", "collect("), ("del ", "cache"),
         ("continue", "hook"), ("continue", "load"), (".to(", ".offload("), (".to(", "for "),
@@ -275,6 +278,7 @@ def frames(container):
                     f"`del {', '.join(freed)}` only ends a name of this function: the caller still "
                     "has the object, and its memory is not free",
                     severity=None if only_frees(module, delete) else Severity.NOTE,
+                    told="torch" in imported_packages(module),
                 )
 
     def _after_the_loop(self, module: Module) -> Iterator[Finding]:

@@ -18,7 +18,9 @@ class LoadIncomplete(Rule):
     ## What it does
     Reports, as notes, a function that accepts `strict` and loads a state dict without it, and
     `load_state_dict(..., strict=False)` of a file whose result, the lists of missing and unexpected
-    keys, is dropped.
+    keys, is dropped. Of such loads those of a whole checkpoint are reported by default
+    (`checkpoint["state_dict"]`) and of one file after the other in a loop; others may be of a model
+    that only some of the weights are for.
 
     ## Why is this bad?
     The load raises although the caller passed `strict=False`. Or, with `strict=False` and no look
@@ -37,6 +39,7 @@ class LoadIncomplete(Rule):
     name = "load-incomplete"
     since = "0.2.0"
     severity = Severity.WARNING
+    notes = False
     warns = False
     triggers = (("load_state_dict", "strict"),)
 
@@ -147,16 +150,19 @@ class Schedule(Base):
                 yield self.finding(
                     module,
                     call,
-                    "`strict=False` and the result is dropped: keys that are missing or not used "
-                    "go unnoticed",
+                    "with `strict=False` weights that the file lacks stay as they were made: read "
+                    "the two lists of names that this returns",
                     severity=Severity.NOTE,
                     confidence=Confidence.LOW,
+                    told=_is_of_checkpoint(module, call) or _is_of_a_shard(module, call),
                 )
 
 
 def _ignores_strict(module: Module, call: ast.Call, function: FunctionNode) -> bool:
     arguments = function.args
     names = {each.arg for each in (*arguments.args, *arguments.kwonlyargs)}
+    if function.name == "_load_from_state_dict":
+        return False  # torch calls it with all it has
     if "strict" not in names or not _loads_module(module, call) or unpacks(call):
         return False
     if keyword(call, "strict") is not None or len(call.args) > 1:
@@ -191,9 +197,34 @@ def _comes_from_file(module: Module, given: ast.expr) -> bool:
     )
 
 
+def _is_of_checkpoint(module: Module, call: ast.Call) -> bool:
+    """`checkpoint["state_dict"]`: the project wrote that file itself, with more beside the weights;
+    a file of bare weights may be of another model, of which only some fit."""
+    given = module.argument(call, 0, "state_dict")
+    made = [*module.value_of(given).origins] if given is not None else []
+    return any(
+        isinstance(each, ast.Subscript)
+        and isinstance(each.slice, ast.Constant)
+        and isinstance(each.slice.value, str)
+        for each in (given, *made)
+    )
+
+
+def _is_of_a_shard(module: Module, call: ast.Call) -> bool:
+    """Read in the same loop, one file after the other: nobody knows what the last one left out."""
+    given = module.argument(call, 0, "state_dict")
+    loops = [each for each in module.ancestors(call) if isinstance(each, ast.For)]
+    reads = (
+        [each for each in _sources(module, given) if isinstance(each, ast.Call)] if given else []
+    )
+    return any(loop in module.ancestors(each) for loop in loops for each in reads)
+
+
 def _sources(module: Module, given: ast.expr, deep: int = 3) -> Iterator[ast.AST]:
     """Where it comes from; of `checkpoint["state_dict"]` where the checkpoint does."""
     whole = given.value if isinstance(given, ast.Subscript) else given
+    if isinstance(whole, ast.Call):  # `torch.load(path)["state_dict"]`
+        yield whole
     for each in module.value_of(whole).origins:
         yield each
         if isinstance(each, ast.Subscript) and deep:

@@ -7,6 +7,7 @@ from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shards._tables import tables
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.objects import is_false
 
 
 class TableSaved(Rule):
@@ -17,6 +18,9 @@ class TableSaved(Rule):
     is a table (`arange`, `linspace`, `tril`, a tensor filled in a loop) that is computed from
     arguments of the constructor, and nothing writes the buffer later. Only one is reported for each
     constructor.
+
+    The note is off by default, unless the class registers another buffer with `persistent=False`,
+    or the table grows with the square of a setting (`torch.ones(n, n)`).
 
     ## Why is this bad?
     Loading a checkpoint of another setting, such as a longer sequence, fails with a size mismatch.
@@ -35,6 +39,7 @@ class TableSaved(Rule):
     name = "table-saved"
     since = "0.2.0"
     severity = Severity.NOTE
+    notes = False
     confidence = Confidence.MEDIUM
     triggers = (".register_buffer(",)
 
@@ -177,9 +182,30 @@ class Mask(nn.Module):
                 f"`{name}` is computed from {shown} and saved: a checkpoint of another setting is "
                 "refused, or replaces its values",
                 fixes=[self._not_saved(module, call)],
+                told=_beside_one_left_out(module, call) or _is_square(module, call),
             )
 
     def _not_saved(self, module: Module, call: ast.Call) -> Fix | None:
         last = module.text(call.args[1])
         edit = module.replace(call.args[1], f"{last}, persistent=False")
         return module.fix("leave it out of the state dict", Safety.UNSAFE, edit)
+
+
+def _beside_one_left_out(module: Module, call: ast.Call) -> bool:
+    """The class leaves another buffer out of the state dict: this one may have been forgotten."""
+    others = module.calls("register_buffer", inside=module.class_of(call))
+    return any(is_false(module.argument(each, 2, "persistent")) for each in others)
+
+
+def _is_square(module: Module, call: ast.Call) -> bool:
+    """`torch.tril(torch.ones(n, n))`: it grows with the square of a setting, in every file."""
+    made = list(ast.walk(call.args[1]))
+    for name in [each for each in made if isinstance(each, ast.Name)]:
+        made += [node for each in module.value_of(name).origins for node in ast.walk(each)]
+    return any(_has_a_size_twice(module, each) for each in made if isinstance(each, ast.Call))
+
+
+def _has_a_size_twice(module: Module, call: ast.Call) -> bool:
+    given = [each.elts if isinstance(each, (ast.Tuple, ast.List)) else [each] for each in call.args]
+    sizes = [each for some in given for each in some if isinstance(each, (ast.Name, ast.Attribute))]
+    return len({module.text(each) for each in sizes}) < len(sizes)

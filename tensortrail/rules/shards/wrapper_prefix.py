@@ -55,7 +55,7 @@ class WrapperPrefix(Rule):
     several processes.
 
     Reported as a note: such a save, unless a load of that file into an unwrapped model is seen.
-    Other readers may remove the prefix.
+    Other readers may remove the prefix. By default the note is of `torch.compile` alone.
 
     ## Why is this bad?
     `load_state_dict` raises. With `strict=False` it succeeds and leaves all weights as they were.
@@ -77,6 +77,7 @@ class WrapperPrefix(Rule):
     name = "wrapper-prefix"
     since = "0.2.0"
     severity = Severity.ERROR
+    notes = False
     triggers = (("torch", "compile"), ("torch", "DataParallel"), ("Accelerator", "prepare"))
 
     bad = (
@@ -288,6 +289,7 @@ def train(model, path):
             severity=Severity.NOTE if fits or odd is None else Severity.WARNING,
             trail=[(made, "wrapped here"), (odd, "loaded here into what is not wrapped so")],
             fixes=[] if fits else [_inner(module, owner, prefix)],
+            told=not fits and prefix == PREFIXES["torch.compile"],
         )
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:

@@ -24,7 +24,8 @@ class DataSwap(Rule):
     ## What it does
     Reports, as a note:
 
-    - `x.data = torch.zeros(...)` without a device, where `x` comes from elsewhere;
+    - `x.data = torch.zeros(...)` without a device, where `x` comes from elsewhere (in a constructor
+      the note is off by default);
     - `p.data = p.data.to(device)` for the parameters of any model, in code that nowhere handles
       tensor subclasses;
     - `swap_tensors(old, new)` in a function that tests no device.
@@ -46,6 +47,7 @@ class DataSwap(Rule):
     name = "data-swap"
     since = "0.2.0"
     severity = Severity.WARNING
+    notes = False
     triggers = (".data", "swap_tensors(")
 
     bad = (
@@ -152,7 +154,8 @@ def onload(model, device):
             target, value = assign.targets[0], assign.value
             if not isinstance(target, ast.Attribute) or target.attr != "data":
                 continue
-            if not isinstance(value, ast.Call) or module.function_of(assign) is None:
+            function = module.function_of(assign)
+            if not isinstance(value, ast.Call) or function is None:
                 continue
             if _is_made_on_cpu(module, value) and _is_from_elsewhere(module, target.value):
                 yield self.finding(
@@ -161,6 +164,7 @@ def onload(model, device):
                     f"`{module.text(value)}` is on the CPU, and so is "
                     f"`{module.text(target.value)}` after this, wherever it was",
                     severity=Severity.NOTE,
+                    told=function.name != "__init__",
                 )
             elif _moves_any_model(module, assign, target.value):
                 yield self.finding(
@@ -170,6 +174,7 @@ def onload(model, device):
                     f"`{module.text(target.value)}` only: its inner tensors stay where they are",
                     severity=Severity.NOTE,
                     confidence=Confidence.LOW,
+                    told=True,
                 )
 
     def _exchanged(self, module: Module) -> Iterator[Finding]:
@@ -184,6 +189,7 @@ def onload(model, device):
                 f"`{old}` takes over the device of `{new}`, and nothing here tests it",
                 severity=Severity.NOTE,
                 confidence=Confidence.MEDIUM,
+                told=True,
             )
 
 

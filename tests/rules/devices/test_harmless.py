@@ -736,21 +736,21 @@ CURRENT = "self.where = torch.cuda.current_device(); net.to(self.where)"
     ("init", "first", "other", "says"),
     [
         ("pass", "pass", "pass", "whether or not"),
-        ("pass", "fast = torch.cuda.is_available()", "pass", "a GPU, although line 12"),
+        ("pass", "fast = torch.cuda.is_available()", "pass", "a GPU, where line 12"),
         ("pass", "assert torch.cuda.is_available()", "pass", "whether or not"),
         ("pass", "if not torch.cuda.is_available(): raise ValueError", "pass", "whether or not"),
-        ("pass", "pass", "if torch.cuda.is_available(): pass", "a GPU, although line 16"),
-        ("self.where = device; net.to(self.where)", "pass", "pass", "a GPU, although line 9"),
+        ("pass", "pass", "if torch.cuda.is_available(): pass", "a GPU, where line 16"),
+        ("self.where = device; net.to(self.where)", "pass", "pass", "a GPU, where line 9"),
         ("self.where = 'cuda'", "pass", "self.net.to(self.where)", "whether or not"),
         (CURRENT, "pass", "pass", "whether or not"),
         ("pass", "rows = torch.ones(3); rows.to(rows.dtype)", "pass", "whether or not"),
-        ("pass", "where = torch.device(self.options['where'])", "pass", "although line 12"),
-        ("self.launcher = Accelerator()", "pass", "pass", "line 9 shows that several processes"),
-        ("pass", "groups.get_model_rank()", "pass", "line 12 shows that several processes"),
+        ("pass", "where = torch.device(self.options['where'])", "pass", "where line 12"),
+        ("self.launcher = Accelerator()", "pass", "pass", "as line 9 shows, several processes"),
+        ("pass", "groups.get_model_rank()", "pass", "as line 12 shows, several processes"),
         ("pass", "nn.parallel.DistributedDataParallel(self.net, device_ids=[turn])", "pass",
-         "line 12 shows that several processes"),
-        ("pass", "named = lambda rank: rank", "pass", "line 12 shows that several processes"),
-        ("pass", "if turn: torch.load(path, map_location='cpu')", "pass", "line 12 loads the same"),
+         "as line 12 shows, several processes"),
+        ("pass", "named = lambda rank: rank", "pass", "as line 12 shows, several processes"),
+        ("pass", "if turn: torch.load(path, map_location='cpu')", "pass", "says where the same"),
         ("pass", "if turn: torch.load(turn, map_location='cpu')", "pass", "whether or not"),
     ],
 )  # fmt: skip
@@ -897,7 +897,7 @@ def f(net, folder, device):
     {step}
     net.load_state_dict(torch.load(path))
 """
-ALL_USE_ONE = "all use memory of one GPU"
+ALL_USE_ONE = "all of them on that one GPU"
 
 
 @pytest.mark.parametrize(
@@ -907,7 +907,7 @@ ALL_USE_ONE = "all use memory of one GPU"
         ("pass", "path = f'{folder}/{rank}.pt'", ""),
         ("pass", "path = folder + 'a.pt'\n    if rank != 0:\n        return", ""),
         ("net.cuda()", "path = f'{folder}/{rank}.pt'; net.to(device)", ""),
-        ("pass", "path = f'{folder}/{rank}.pt'; net.to(device)", "fails without a GPU"),
+        ("pass", "path = f'{folder}/{rank}.pt'; net.to(device)", "a machine without a GPU"),
     ],
 )
 def test_a_load_of_which_less_can_be_said(before: str, step: str, says: str) -> None:

@@ -1,0 +1,153 @@
+"""Notes that are reported by default, and look-alikes that are only where a rule is selected."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tensortrail.analyzer.choosing.request import CheckRequest
+from tensortrail.analyzer.judging.engine import check
+
+LOADED = "import torch\n\ndef load(net, path, device):\n{body}\n\nkept = load\n"
+CONVERTED = "import argparse\nimport torch\n\nparser = argparse.ArgumentParser()\n{body}\n"
+FUNCTION = "import torch\n\ndef f({given}):\n{body}\n\nkept = f\n"
+MODULE = (
+    "import torch\nfrom torch import nn\n\nclass Net(nn.Module):\n"
+    "    def __init__(self, n{given}):\n        super().__init__()\n"
+    "        self.mix = nn.Linear(n, n)\n{body}\n\nkept = Net\n"
+)
+FORWARD = "\n    def forward(self, x: torch.Tensor):\n        return self.mix(x) {more}"
+
+
+def loaded(*body: str) -> str:
+    return LOADED.format(body="\n".join(f"    {each}" for each in body))
+
+
+def converted(*body: str) -> str:
+    return CONVERTED.format(body="\n".join(body))
+
+
+def function(given: str, *body: str) -> str:
+    return FUNCTION.format(given=given, body="\n".join(f"    {each}" for each in body))
+
+
+def module(given: str, *body: str, more: str = "") -> str:
+    stored = "\n".join(f"        {each}" for each in body)
+    return MODULE.format(given=given, body=stored + FORWARD.format(more=more))
+
+
+CASES = [
+    ("DEV506", loaded("return torch.load(path).to(device)"), loaded("return torch.load(path)")),
+    (
+        "DEV506",
+        loaded(
+            "found = torch.load(path)",
+            "clean = {}",
+            "for key in found.keys():",
+            "    clean[key[7:]] = found[key]",
+            "net.load_state_dict(clean)",
+            "net.to(device)",
+        ),
+        loaded("found = torch.load(path)", "net.to(device)", "return len(found)"),
+    ),
+    (
+        "DEV506",
+        converted("args = parser.parse_args()", "w = torch.load(args.path)['state_dict']"),
+        converted("args = parser.parse_args()", "w = torch.load('old.pt')['state_dict']"),
+    ),
+    (
+        "DEV506",
+        loaded(
+            "found = torch.load(path, mmap=True)",
+            "net.load_state_dict(found, assign=True)",
+            "net.to(device)",
+        ),
+        loaded(
+            "found = torch.load(path, mmap=True)", "net.load_state_dict(found)", "net.to(device)"
+        ),
+    ),
+    (
+        "SHD412",
+        loaded("net.load_state_dict(torch.load(path, 'cpu')['model'], strict=False)"),
+        loaded("net.load_state_dict(torch.load(path, 'cpu'), strict=False)"),
+    ),
+    (
+        "SHD412",
+        loaded(
+            "for each in path:",
+            "    part = torch.load(each, 'cpu')",
+            "    net.load_state_dict(part, strict=False)",
+        ),
+        loaded("part = torch.load(path, 'cpu')", "net.load_state_dict(part, strict=False)"),
+    ),
+    (
+        "NEW305",
+        function("x: torch.Tensor", "return torch.zeros(x.shape, dtype=x.dtype)"),
+        function("x: torch.Tensor", "return torch.zeros(x.shape)"),
+    ),
+    (
+        "NEW305",
+        function("x: torch.Tensor", "return torch.empty_strided(x.size(), x.stride())"),
+        module("", "self.scale = nn.Parameter(torch.Tensor(n))"),
+    ),
+    (
+        "DEV503",
+        function("x: torch.Tensor, device", "x.to(device)", "return x.detach().numpy()"),
+        function("x: torch.Tensor, device", "x.to(device)", "return (1 - x).numpy()"),
+    ),
+    (
+        "DEV510",
+        function("net, x, device", "net.to(device)", "return net(x.cuda())"),
+        function("net, x, device", "x.to(device)", "net.cuda()", "net(x)", "net.cpu()"),
+    ),
+    (
+        "SHD421",
+        module(
+            "",
+            "self.register_buffer('a', torch.arange(n))",
+            "self.register_buffer('b', torch.ones(n), persistent=False)",
+        ),
+        module("", "self.register_buffer('a', torch.arange(n))"),
+    ),
+    (
+        "SHD421",
+        module("", "mask = torch.ones(n, n)", "self.register_buffer('a', torch.tril(mask))"),
+        module("", "mask = torch.ones(n, 3)", "self.register_buffer('a', torch.tril(mask))"),
+    ),
+    (
+        "SHD409",
+        function("net, path", "net = torch.compile(net)", "torch.save(net.state_dict(), path)"),
+        function(
+            "net, path", "net = torch.nn.DataParallel(net)", "torch.save(net.state_dict(), path)"
+        ),
+    ),
+    (
+        "DEV514",
+        module(", device='cuda'", "self.at = device", more="+ torch.ones(3, device=self.at)"),
+        module(
+            ", device: torch.device", "self.at = device", more="+ torch.ones(3, device=self.at)"
+        ),
+    ),
+    (
+        "OFF110",
+        function("net", "net.to('cpu')", "del net", "torch.cuda.empty_cache()"),
+        "import gc\n\ndef f(net):\n    net.to('cpu')\n    del net\n    gc.collect()\n\nkept = f\n",
+    ),
+]
+
+
+@pytest.mark.parametrize(("code", "told", "silent"), CASES)
+def test_told_by_default(tmp_path: Path, code: str, told: str, silent: str) -> None:
+    file = tmp_path / "code.py"
+
+    def found(text: str, selected: frozenset[str] | None) -> set[str]:
+        file.write_text(text)
+        request = CheckRequest(
+            paths=(str(file),), codes=selected, cache_dir=None, siblings=False, jobs=1
+        )
+        return {each.code for each in check(request).findings}
+
+    assert code in found(told, None)
+    assert code not in found(silent, None)
+    assert code in found(silent, frozenset({code}))
