@@ -10,7 +10,7 @@ from enum import Enum
 from functools import cache
 from typing import Any
 
-from tensortrail.hashing import blake2b
+from tensortrail.analyzer.reading.hashing import blake2b
 
 Digests = dict[str, str]
 """Of answers, by the texts of their questions."""

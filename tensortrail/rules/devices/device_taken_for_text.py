@@ -12,7 +12,6 @@ from tensortrail.rules.shared.imports import imported_packages
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.shared.stored import stored_under
 
-"""Devices of which a tensor always names the number: `cuda:0`, never `cuda`."""
 _OF_TEXTS = frozenset(
     "startswith endswith split rsplit partition lower upper strip replace removeprefix".split()
 )
