@@ -1,4 +1,4 @@
-"""The ways through a tree: what runs later, what ran earlier, what leaves."""
+"""The ways through a tree: what runs later, what ran earlier, what leaves; how it is kept."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import ast
 import pytest
 
 from tensortrail.analyzer.syntax.tree import Tree
+from tensortrail.analyzer.syntax.trees import Trees
 
 from .snippets import find, module_of
 
@@ -104,3 +105,35 @@ def test_contexts_are_told_innermost_first() -> None:
     module = module_of("def f():\n    with a(), b():\n        with c():\n            here()\n")
     contexts = module.contexts_of(find(module, "here()"))
     assert [module.text(each) for each in contexts] == ["c()", "b()", "a()"]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("torch.nn.Linear", True),
+        ("len", True),
+        ("F.relu", False),  # a constant of another file might be called so
+        ("given.view", False),
+        ("own", False),
+        ("made.run", False),
+        ("patched.load", False),
+        ("made()", False),
+    ],
+)
+def test_of_names_that_nothing_is_said_about_no_value_is_followed(
+    line: str, expected: bool
+) -> None:
+    module = module_of(
+        "import torch, patched\nimport torch.nn.functional as F\npatched.load = len\n"
+        f"def own(given):\n    made = given\n    {line}\n"
+    )
+    assert module.tree.is_unbound(find(module, line)) is expected
+
+
+def test_a_tree_that_somebody_has_is_not_made_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tensortrail.analyzer.syntax.trees._KEPT", 1)
+    trees = Trees()
+    held = trees.of("a.py", b"a = 1\n")
+    trees.of("b.py", b"b = 1\n")
+    assert trees.of("a.py", b"a = 1\n") is held
+    assert trees.of("a.py", b"a = 2\n") is not held

@@ -26,6 +26,10 @@ class Chosen:
     def words(self) -> frozenset[bytes]:
         return self._triggers.words
 
+    def coded(self, codes: Sequence[str]) -> Sequence[Listed]:
+        rules = listed()
+        return [rules[each] for each in codes]
+
     def rules_for(self, data: bytes) -> Sequence[Listed]:
         """Those whose trigger words the file has; all for one that is too large to look at."""
         filtered = self._filtered and len(data) <= LARGEST

@@ -87,7 +87,7 @@ class CheckResult(NamedTuple):
 
 
 def digest_of(data: bytes) -> str:
-    from hashlib import blake2b
+    from tensortrail.analyzer.reading.hashing import blake2b
 
     return blake2b(data, digest_size=16).hexdigest()
 

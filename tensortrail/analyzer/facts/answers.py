@@ -10,10 +10,7 @@ from enum import Enum
 from functools import cache
 from typing import Any
 
-try:
-    from _blake2 import blake2b  # without OpenSSL, whose libraries take long to load
-except ImportError:
-    from hashlib import blake2b
+from tensortrail.analyzer.reading.hashing import blake2b
 
 Digests = dict[str, str]
 """Of answers, by the texts of their questions."""

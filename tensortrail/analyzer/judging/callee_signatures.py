@@ -64,7 +64,7 @@ class AsksForSignatures:
         if call not in self._signatures:
             file = cast("ProjectFile", self)
             found = signatures.signature(file, call)
-            if not found.parameters:
+            if not found.parameters and not file.tree.is_unbound(call.func):
                 found = _of_method(file, *_asked(file, call))
             self._signatures[call] = found
         return self._signatures[call]

@@ -17,7 +17,6 @@ from tensortrail.analyzer.reading.unreadable import Unreadable
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
 
-    from tensortrail.analyzer.choosing.rule_index import Listed
     from tensortrail.analyzer.judging.judge import Judge
 
 _WORTH_PROCESSES = 4_000_000
@@ -33,8 +32,9 @@ class _Job(NamedTuple):
 
     path: str
     size: int
-    rules: Sequence[Listed] | None = None
-    """None where they are yet to be chosen."""
+    codes: Sequence[str]
+    """Of the rules that look at it. Those of other packages may not survive the way to another
+    process: there they are looked up again."""
     program: bytes | None = None
     """Of a notebook, which takes long to read and is mostly outputs."""
 
@@ -59,7 +59,8 @@ def judge_files(
             continue
         rules = chosen.rules_for(data)
         if rules or request.syntax or _may_suppress(data) or is_notebook(path):
-            todo.append(_Job(path, len(data), rules, data if is_notebook(path) else None))
+            codes = [each.code for each in rules]
+            todo.append(_Job(path, len(data), codes, data if is_notebook(path) else None))
         else:
             done.append(FileResult(path))
 
@@ -117,8 +118,7 @@ def _judged(judge: Judge, job: _Job, texts: Texts) -> FileResult:
     data = _read(job.path, texts) if job.program is None else job.program
     if isinstance(data, FileResult):
         return data
-    rules = judge.chosen.rules_for(data) if job.rules is None else job.rules
-    return judge.file(job.path, data, rules)
+    return judge.file(job.path, data, judge.chosen.coded(job.codes))
 
 
 def _in_processes(
@@ -172,8 +172,8 @@ def _pool(jobs: int) -> ProcessPoolExecutor:
 
 
 def _sent(chunk: Sequence[_Job]) -> list[_Job]:
-    """Rules of other packages may not survive the way: they are chosen anew over there."""
-    return [_Job(job.path, job.size) for job in chunk]
+    """Without programs, which are read again over there."""
+    return [job._replace(program=None) for job in chunk]
 
 
 def _chunk(request: CheckRequest, todo: Sequence[_Job]) -> list[FileResult]:

@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 from tensortrail.analyzer.syntax.blocks import block_fields, blocks_of, leaves
+from tensortrail.analyzer.syntax.names import dotted_name
 from tensortrail.analyzer.syntax.walk import Numbers, Walked, last_below, walk
 from tensortrail.rules.shared.objects import last_name
 from tensortrail.rules.view import FunctionNode
@@ -113,6 +114,20 @@ class Tree:
             first = call.args[0] if call.args else None
             if isinstance(first, ast.Name) and last_name(call.func) in _ASKING:
                 yield first.id
+
+    def is_unbound(self, node: ast.expr) -> bool:
+        """A name of another file or of Python, or an attribute of one: no code here says of it what
+        it is. Constants of other files are known there."""
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        return isinstance(node, ast.Name) and not (node.id in self._said or node.id.isupper())
+
+    @cached_property
+    def _said(self) -> frozenset[str]:
+        """Names that the file binds, takes as arguments, or puts something onto."""
+        put = (each.value for each in self.nodes(ast.Attribute) if isinstance(each.ctx, ast.Store))
+        owners = {dotted_name(each).partition(".")[0] for each in put}
+        return self.bound.union(owners, (each.arg for each in self.nodes(ast.arg)))
 
     def imports(self) -> list[ast.AST]:
         """Every import statement, wherever it stands."""

@@ -4,6 +4,8 @@ What is found out about a file depends on who asks; its tree does not, and is no
 
 from __future__ import annotations
 
+from weakref import WeakValueDictionary
+
 from tensortrail.analyzer.reading.parsing import parsed
 from tensortrail.analyzer.syntax.tree import Tree
 
@@ -15,6 +17,8 @@ class Trees:
     def __init__(self) -> None:
         self._known: dict[str, tuple[bytes, Tree]] = {}
         self._size = 0
+        self._held: WeakValueDictionary[tuple[str, bytes], Tree] = WeakValueDictionary()
+        """Those that somebody still has, kept here or not."""
 
     def of(self, path: str, data: bytes) -> Tree:
         """Raises Unreadable for bytes that are no Python source."""
@@ -23,7 +27,9 @@ class Trees:
             self._known[path] = known  # last in the order of use
             return known[1]
         self._size -= len(known[0]) if known is not None else 0
-        tree = Tree(parsed(data))
+        tree = self._held.get((path, data))
+        if tree is None:
+            tree = self._held[path, data] = Tree(parsed(data))
         self._known[path] = data, tree
         self._size += len(data)
         self._trim()

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterator
-from pathlib import PurePath
 from typing import TypeGuard
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
@@ -268,7 +268,7 @@ def _named(others: tuple[str, int] | None) -> str:
     if others is None:
         return ""
     path, line = others
-    return f"; line {line} of {PurePath(path).as_posix()} names another GPU than the first"
+    return f"; line {line} of {path.replace(os.sep, '/')} names another GPU than the first"
 
 
 def _is_for_gpus(module: Module) -> bool:

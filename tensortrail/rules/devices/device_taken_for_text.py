@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
@@ -10,8 +10,8 @@ from tensortrail.rules.devices._device_values import is_device
 from tensortrail.rules.devices._forms import NUMBERED, is_tested, made_device
 from tensortrail.rules.shared.imports import imported_packages
 from tensortrail.rules.shared.sentences import one_line
+from tensortrail.rules.shared.stored import stored_under
 
-"""Devices of which a tensor always names the number: `cuda:0`, never `cuda`."""
 _OF_TEXTS = frozenset(
     "startswith endswith split rsplit partition lower upper strip replace removeprefix".split()
 )
@@ -213,6 +213,8 @@ def f(model):
     def _compared(self, module: Module, compare: ast.Compare) -> Iterator[Finding]:
         left, operation, right = compare.left, compare.ops[0], compare.comparators[0]
         if isinstance(operation, (ast.In, ast.NotIn)):
+            if not _may_be_known(module, right):
+                return
             if _text(module, left) is not None and _is_known(module, right):
                 shown = one_line(module, right)
                 edit = module.replace(right, f"str({module.text(right)})")
@@ -229,8 +231,8 @@ def f(model):
         self, module: Module, compare: ast.Compare, node: ast.expr, text: str
     ) -> Iterator[Finding]:
         always = "never" if isinstance(compare.ops[0], ast.Eq) else "always"
-        device = _made_a_text(module, node)
-        if device is not None and text in NUMBERED and _is_of_a_tensor(module, device):
+        device = _made_a_text(module, node) if text in NUMBERED else None
+        if device is not None and _is_of_a_tensor(module, device):
             shown = module.text(device)
             edit = module.replace(node, f"{shown}.type")
             yield self.finding(
@@ -306,17 +308,39 @@ def f(model):
 
 def _text(module: Module, node: ast.expr) -> str | None:
     said: object = node.value if isinstance(node, ast.Constant) else None
-    if isinstance(node, ast.Name):
+    if isinstance(node, ast.Name) and (node.id.isupper() or any(stored_under(module, node.id))):
         said = module.value_of(node).constant
     return said if isinstance(said, str) else None
 
 
 def _may_tell_a_device(module: Module, node: ast.expr) -> bool:
-    """Seen without a look around: `str(d)`, a name for it, `d.type`."""
+    """Seen without following values: `str(d)`, a name for it, `d.type`."""
     if isinstance(node, ast.Name):
-        return any(module.calls("str"))
+        return any(module.calls("str")) and _may_be(module, node.id, _is_a_text)
     if isinstance(node, ast.Attribute):
         return node.attr == "type"
+    return _is_a_text(module, node)
+
+
+def _may_be_known(module: Module, node: ast.expr) -> bool:
+    """What `_is_known` says may be true, without following values."""
+    if isinstance(node, ast.Name):
+        return _may_be(module, node.id, _may_be_a_device)
+    return _may_be_a_device(module, node)
+
+
+def _may_be(module: Module, name: str, asked: Callable[[Module, ast.expr], bool]) -> bool:
+    """It is asked of all that the file stores under the name; constants of other files have names
+    in capitals."""
+    return name.isupper() or any(asked(module, each) for each in stored_under(module, name))
+
+
+def _may_be_a_device(module: Module, node: ast.expr) -> bool:
+    made = isinstance(node, ast.Call) and module.qualified(node.func) == "torch.device"
+    return made or isinstance(node, (ast.Name, ast.Attribute))
+
+
+def _is_a_text(module: Module, node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "str"
 
 
@@ -324,7 +348,7 @@ def _made_a_text(module: Module, node: ast.expr) -> ast.expr | None:
     """`d` of `str(d)`, and of a name for it."""
     origins = module.value_of(node).origins if isinstance(node, ast.Name) else (node,)
     call = origins[0] if len(origins) == 1 else None
-    named = isinstance(call, ast.Call) and getattr(call.func, "id", "") == "str"
+    named = call is not None and _is_a_text(module, call)
     return call.args[0] if named and isinstance(call, ast.Call) and len(call.args) == 1 else None
 
 
