@@ -33,7 +33,8 @@ class BatchMovedInPart(Rule):
     nothing else shows that it is a tensor.
 
     Not reported: a part that is assigned again in the loop; a result that was brought to the CPU;
-    and files that call `prepare`, as with accelerate, which moves all parts itself.
+    what is passed to `DataParallel` or to `DistributedDataParallel` with `device_ids`, which move
+    their arguments; and files that call `prepare`, as with accelerate, which moves all parts.
 
     ## Why is this bad?
     The first batch on a GPU raises "Expected all tensors to be on the same device". On the CPU
@@ -253,6 +254,18 @@ def evaluate(model, criterion, loader, device):
         ),
     )
     good = (
+        Good(
+            """\
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+def train(net, loader, device, number):
+    model = DDP(net.to(device), device_ids=[number])
+    for x, mask in loader:
+        x = x.to(device)
+        mask = mask.reshape(len(x), 1, -1)
+        model(x, mask=mask[:, :, :-1]).sum().backward()
+"""
+        ),
         Good(
             """\
 def accuracy(model, dataset, device):
