@@ -16,6 +16,7 @@ _NUMBERED_GPU = pattern(
     rb"^[^#\n]*(?:['\"]cuda:(?:[1-9{%]|['\"]\s*[+%])|torch\.device\(['\"]cuda['\"],)", re.MULTILINE
 )
 """Another GPU than the first, or one of which a variable has the number."""
+SETS_GPU = pattern(rb"^[^#\n]*\bcuda\.set_device\(", re.MULTILINE)
 _WORD = pattern(rb"\w+")
 _MOST = 60
 """Files of one program that are looked for."""

@@ -21,7 +21,7 @@ from tensortrail.analyzer.facts.customs import (
     makes_default,
     makes_property,
 )
-from tensortrail.analyzer.facts.importing import numbered_gpu
+from tensortrail.analyzer.facts.importing import SETS_GPU, numbered_gpu
 from tensortrail.analyzer.facts.namesakes import namesakes_in
 from tensortrail.analyzer.facts.passed_on import passed_in
 from tensortrail.analyzer.facts.project_file import ProjectFile
@@ -108,6 +108,16 @@ class AsksForProjectCalls:
         if path not in beside:
             file.project.rest_on_all_of(file, program[: program.index(path)])
         return os.path.relpath(path, top), line
+
+    def sets_current_gpu(self) -> bool:
+        file = cast("ProjectFile", self)
+        if SETS_GPU.search(file.source.data):
+            return True
+        if not os.path.isfile(file.path):
+            return False
+        top, word = top_of_project(_folder_of(file)), "set_device"
+        found = file.project.customs.is_written(top, word, SETS_GPU)
+        return self._is_so_in(found, texts_asked.sets_gpu, word)
 
     def default_set_for(self, name: str) -> bool:
         file = cast("ProjectFile", self)
