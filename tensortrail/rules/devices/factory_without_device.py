@@ -53,12 +53,11 @@ class FactoryWithoutDevice(Rule):
     on a device; code that works on the CPU (a data set, an export, numpy); packages that make a GPU
     the default device; a parameter, the CPU by default, which no call gives.
 
-    Not reported: an index, or a tensor without a dimension where a number would do. Both may be on
-    the CPU. A condition on the way counts only if it is a setting or an omitted argument.
+    Not reported: an index, or a tensor without a dimension where a number would do. A condition on
+    the way counts only if it is a setting or an omitted argument.
 
     ## Why is this bad?
-    The first run on a GPU raises "Expected all tensors to be on the same device": the tensor is on
-    the default device, usually the CPU. Every test on the CPU passes.
+    The first run on a GPU raises "Expected all tensors to be on the same device".
 
     ## Fix safety
     Unsafe: it passes the device of the other tensor. If several devices are at hand, another one
