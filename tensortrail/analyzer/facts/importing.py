@@ -17,6 +17,7 @@ _NUMBERED_GPU = pattern(
 )
 """Another GPU than the first, or one of which a variable has the number."""
 SETS_GPU = pattern(rb"^[^#\n]*\bcuda\.set_device\(", re.MULTILINE)
+OTHER_BACKEND = pattern(rb"['\"](?:gloo|mpi)['\"]")
 _WORD = pattern(rb"\w+")
 _MOST = 60
 """Files of one program that are looked for."""

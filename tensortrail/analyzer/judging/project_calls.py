@@ -21,7 +21,7 @@ from tensortrail.analyzer.facts.customs import (
     makes_default,
     makes_property,
 )
-from tensortrail.analyzer.facts.importing import SETS_GPU, numbered_gpu
+from tensortrail.analyzer.facts.importing import OTHER_BACKEND, SETS_GPU, numbered_gpu
 from tensortrail.analyzer.facts.namesakes import namesakes_in
 from tensortrail.analyzer.facts.passed_on import passed_in
 from tensortrail.analyzer.facts.project_file import ProjectFile
@@ -118,6 +118,16 @@ class AsksForProjectCalls:
         top, word = top_of_project(_folder_of(file)), "set_device"
         found = file.project.customs.is_written(top, word, SETS_GPU)
         return self._is_so_in(found, texts_asked.sets_gpu, word)
+
+    def names_other_backend(self) -> bool:
+        file = cast("ProjectFile", self)
+        if not os.path.isfile(file.path):
+            return False
+        top, customs = top_of_project(_folder_of(file)), file.project.customs
+        program = customs.of_one_program(top, file.path)
+        file.project.rest_on_all_of(file, program)
+        file.absent.add(os.path.basename(file.path).partition(".")[0])  # who imports this
+        return customs.written_in(top, program, OTHER_BACKEND) is not None
 
     def default_set_for(self, name: str) -> bool:
         file = cast("ProjectFile", self)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Fix, Safety
 from tensortrail.rules.devices._batches import Batch, OnDevice, is_a_module, keeps_device
+from tensortrail.rules.shared.functions import names_of_parameters
 from tensortrail.rules.shared.objects import called, given, keyword, receiver, root_of
 from tensortrail.rules.view import Module
 
@@ -18,6 +19,7 @@ _OF_TENSORS = frozenset(
 _PAIRS = frozenset(
     "eq ne sub add mul div gather index_add_ scatter_ scatter_add_ copy_ masked_fill where".split()
 )
+_PARALLEL = ("DataParallel", "DistributedDataParallel")
 _COUNTS = frozenset("sum mean float double int long type".split())
 """Methods of a comparison of tensors: of two numbers it is a bool and has none of them."""
 
@@ -141,6 +143,9 @@ def _moves_what_it_is_given(module: Module, func: ast.expr) -> bool:
     if not isinstance(func, (ast.Name, ast.Attribute)):
         return False
     made = [each for each in module.value_of(func).origins if isinstance(each, ast.Call)]
+    around = module.function_of(func)
+    if isinstance(func, ast.Name) and around and func.id in names_of_parameters(around):
+        made += module.calls(*_PARALLEL)  # of the file, which may pass it here
     return any(
         last == "DataParallel"
         or (last == "DistributedDataParallel" and (each.args[1:] or keyword(each, "device_ids")))

@@ -396,5 +396,5 @@ def _weight(
     ):
         return Severity.NOTE
     if there.where is Where.LITERAL and meeting.operation != MODEL:
-        return Severity.ERROR
+        return Severity.NOTE if there.given else Severity.ERROR
     return None if is_put_in_words(module, function, there) else Severity.NOTE
