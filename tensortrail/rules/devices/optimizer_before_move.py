@@ -145,7 +145,7 @@ def planned(model, checkpoint, device):
             if module.qualified(made.call.func).startswith("torch.optim.lr_scheduler."):
                 continue  # its state is numbers
             move = _moved_after(module, made, load)
-            if move is not None:
+            if move is not None and _is_used_after(module, owner, move):
                 yield self.finding(
                     module,
                     load,
@@ -188,6 +188,13 @@ def _moved_after(module: Module, made: Made, load: ast.Call) -> ast.Call | None:
     function = module.function_of(load)
     later = (call for call in module.later(load, ast.Call) if module.function_of(call) is function)
     return next((call for call in later if _moves(module, call, made.model)), None)
+
+
+def _is_used_after(module: Module, owner: ast.expr, move: ast.Call) -> bool:
+    """An attribute may be used by other methods, a name only further below."""
+    if not isinstance(owner, ast.Name):
+        return True
+    return any(each.id == owner.id for each in module.later(move, ast.Name))
 
 
 def _moves(module: Module, call: ast.Call, model: str) -> bool:

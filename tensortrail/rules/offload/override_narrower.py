@@ -38,7 +38,8 @@ class OverrideNarrower(Rule):
     accepts fewer arguments.
 
     As a note, if it is assigned only under an argument that is False unless it is given
-    (`if include_buffers:`). Also as a note, for methods that move or save a module:
+    (`if include_buffers:`), in a function that no other file calls. Also as a note, for methods
+    that move or save a module:
 
     - an override of `to`, `cuda`, `_apply` and the like that does the work and returns nothing;
     - an override that accepts an argument, never reads it, and calls `super()` without it;
@@ -233,7 +234,20 @@ def _is_an_option(module: Module, node: ast.AST) -> bool:
     if function is None:
         return False
     off = {each.arg for each, default in with_defaults(function.args) if is_false(default)}
-    return any(guard.holds and names_in(guard.test) & off for guard in module.guards_of(node))
+    asked = any(guard.holds and names_in(guard.test) & off for guard in module.guards_of(node))
+    return asked and not _is_called_elsewhere(module, function)
+
+
+def _is_called_elsewhere(module: Module, function: FunctionNode) -> bool:
+    """Itself, or a function of the file that passes the argument on."""
+    passing = [
+        each
+        for each in module.nodes(ast.FunctionDef)
+        if next(module.calls(function.name, inside=each), None) is not None
+    ]
+    return any(
+        call.path != module.path for each in (function, *passing) for call in module.calls_of(each)
+    )
 
 
 def _is_super(call: ast.Call, function: FunctionNode) -> bool:
