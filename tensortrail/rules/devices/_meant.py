@@ -6,16 +6,14 @@ import ast
 
 from tensortrail.patterns import pattern
 from tensortrail.rules.defaults import with_defaults
-from tensortrail.rules.devices._at_hand import devices_said
 from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._callers import caller_on_a_device
 from tensortrail.rules.devices._customs import is_followed_by
 from tensortrail.rules.devices._device_aware import answers_elsewhere, is_in_module, is_of_module
 from tensortrail.rules.devices._lying import is_only_believed
 from tensortrail.rules.places import Meeting, Place, Where
-from tensortrail.rules.shared.moves import TO_DEVICE, is_cpu, named_device
+from tensortrail.rules.shared.moves import TO_DEVICE, named_device
 from tensortrail.rules.shared.never_given import is_given_somewhere
-from tensortrail.rules.shared.objects import called
 from tensortrail.rules.shared.placeholders import stands_for_nothing
 from tensortrail.rules.view import FunctionNode, Module
 
@@ -49,18 +47,6 @@ def is_certain(module: Module, function: FunctionNode, there: Place) -> bool:
         return True
     return (
         there.where is Where.OF and caller_on_a_device(module, function, there.subject) is not None
-    )
-
-
-def is_put_in_words(module: Module, function: FunctionNode, there: Place) -> bool:
-    """The code puts what it meets on a device, or follows an argument and puts another tensor
-    there: `torch.ones(n).to(device)`, `torch.arange(n, device=x.device)`."""
-    if there.where is Where.DEVICE:
-        return not there.given and not there.subject.endswith(".device")
-    return there.where is Where.OF and any(
-        not is_cpu(module, said)
-        and (called(call) == "to" or module.qualified(call.func).startswith("torch."))
-        for call, said in devices_said(module, function)
     )
 
 

@@ -22,12 +22,7 @@ from tensortrail.rules.devices._makers import (
     made_without_device,
     makers_and_callers,
 )
-from tensortrail.rules.devices._meant import (
-    is_certain,
-    is_put_in_words,
-    may_be_meant,
-    only_binds_a_name,
-)
+from tensortrail.rules.devices._meant import is_certain, may_be_meant, only_binds_a_name
 from tensortrail.rules.places import KERNEL, MODEL, FunctionPlaces, Meeting, Place, Where
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line
@@ -41,23 +36,25 @@ class FactoryWithoutDevice(Rule):
 
     ## What it does
     Follows tensors through each function, also through variables, containers and project functions.
-    Reports a tensor made by `torch.zeros`, `torch.arange` and the like without a `device`, if an
-    operation combines it with one that the function puts on a device, or with an argument beside
-    which it puts another tensor on one. As a note, if it combines it with
+    Reports, as a note, a tensor made by `torch.zeros`, `torch.arange`, `torch.tensor` and the like
+    without a `device`, if an operation combines it with
 
     - a parameter or buffer of the module, or the output of a submodule;
     - an argument of a module's method, or of a function that reads the device of its arguments;
+    - a tensor that the function puts on a device;
     - any tensor in a kernel of Triton or Numba (`kernel[grid]`), which runs on a GPU.
 
-    With less evidence: an argument of a plain function that no call in the project passes a tensor
-    on a device; code that works on the CPU (a data set, an export, numpy); packages that make a GPU
-    the default device; a parameter, the CPU by default, which no call gives.
+    So are, though with less evidence: an argument of a plain function that no call in the project
+    passes a tensor on a device; code that works on the CPU (a data set, an export, numpy); packages
+    that make a GPU the default device; and a device that is a parameter, the CPU by default, which
+    no call in the project gives.
 
-    Not reported: an index, or a tensor without a dimension where a number would do. A condition on
-    the way counts only if it is a setting or an omitted argument.
+    Not reported: an index, or a tensor without a dimension where a number would do. Both may be on
+    the CPU. A condition on the way counts only if it is a setting or an omitted argument.
 
     ## Why is this bad?
-    The first run on a GPU raises "Expected all tensors to be on the same device".
+    The first run on a GPU raises "Expected all tensors to be on the same device": the tensor is on
+    the default device, usually the CPU. Every test on the CPU passes.
 
     ## Fix safety
     Unsafe: it passes the device of the other tensor. If several devices are at hand, another one
@@ -71,6 +68,7 @@ class FactoryWithoutDevice(Rule):
     name = "factory-without-device"
     since = "0.2.0"
     severity = Severity.WARNING
+    warns = False
     needs_callers = True
     explains = ("DEV526", "DEV528", "DEV532", "DEV534", "DEV552", "NEW305")
     triggers = tuple(("torch", name) for name in FACTORIES)
@@ -395,6 +393,5 @@ def _weight(
         may_be_meant(module, function, meeting, there) or not is_certain(module, function, there)
     ):
         return Severity.NOTE
-    if there.where is Where.LITERAL and meeting.operation != MODEL:
-        return Severity.NOTE if there.given else Severity.ERROR
-    return None if is_put_in_words(module, function, there) else Severity.NOTE
+    known = meeting.operation != MODEL
+    return Severity.ERROR if there.where is Where.LITERAL and known else None
