@@ -149,13 +149,6 @@ def timed(model, data):
     model.to(device)
     return [model(each) for each in loader(data)]
 
-def unread(data, device="cuda"):
-    return [each * 2 for each in data]
-
-def doubled(model, data, device):
-    model.to(device)
-    return [model(each.to(device)) for each in unread(data)]
-
 def either(model, data, device):
     model.to(device)
     if device.type == "cuda":

@@ -86,6 +86,19 @@ def test_what_a_tokenizer_gives_is_moved_by_whoever_is_given_a_device() -> None:
         assert not found("DEV524", moved), moved
 
 
+def test_a_device_that_the_callee_never_reads_is_not_missed() -> None:
+    source = """
+    def doubled(data, device="cuda"):
+        return [each.to(device) * 2 for each in data]
+
+    def train(model, data, device):
+        model.to(device)
+        return [model(each.to(device)) for each in doubled(data)]
+    """
+    assert found("DEV550", source) == [(7, Severity.WARNING)]
+    assert not found("DEV550", source.replace("each.to(device) * 2", "each * 2"))
+
+
 def test_the_fourth_of_four_that_are_moved() -> None:
     source = """
     def flat(a, b, c, d, device):
