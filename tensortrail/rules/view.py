@@ -182,6 +182,14 @@ class Module(Protocol):
         top of the project, and the line: whoever runs it may work on one that is not the current
         one. Of the program are the files that come to import this one, and those beside it."""
 
+    def sets_current_gpu(self) -> bool:
+        """Some file of the project calls `torch.cuda.set_device`: its processes have a GPU each,
+        which is the current one."""
+
+    def names_other_backend(self) -> bool:
+        """A file that comes to import this one names `"gloo"` or `"mpi"`: collectives may take
+        tensors of the CPU."""
+
     def default_set_for(self, name: str) -> bool:
         """A file of the project that names this class or function makes a GPU the default."""
 

@@ -1,4 +1,4 @@
-"""Which GPU a text chooses: another than the first, by its number."""
+"""Which GPU a text chooses: another than the first by its number, the current one, or none."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ _NUMBERED_GPU = pattern(
     rb"^[^#\n]*(?:['\"]cuda:(?:[1-9{%]|['\"]\s*[+%])|torch\.device\(['\"]cuda['\"],)", re.MULTILINE
 )
 """Another GPU than the first, or one of which a variable has the number."""
+SETS_GPU = pattern(rb"^[^#\n]*\bcuda\.set_device\(", re.MULTILINE)
+OTHER_BACKEND = pattern(rb"['\"](?:gloo|mpi)['\"]")
 
 
 def numbered_gpu(text: bytes) -> int:

@@ -155,6 +155,11 @@ class Customs:
         """The file and those below the folder that come to import it."""
         return of_one_program(self._texts_of(folder), path)
 
+    def written_in(self, folder: str, paths: Iterable[str], how: re.Pattern[bytes]) -> str | None:
+        """The first of the files whose text has it."""
+        texts = self._texts_of(folder)
+        return next((each for each in paths if how.search(texts.get(each, b""))), None)
+
     def is_written(self, folder: str, word: str, how: re.Pattern[bytes]) -> str | None:
         """A file below the folder that has the word in a place that the pattern tells."""
         key = folder, how

@@ -54,3 +54,8 @@ def makes_property(file: ProjectFile, root: ast.AST, name: str) -> bool:
 
 def numbered_gpu(file: ProjectFile, root: ast.AST) -> int:
     return chosen_gpus.numbered_gpu(file.source.data)
+
+
+def sets_gpu(file: ProjectFile, root: ast.AST, word: str) -> bool:
+    """It sets the GPU that is current."""
+    return chosen_gpus.SETS_GPU.search(file.source.data) is not None

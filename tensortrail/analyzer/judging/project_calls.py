@@ -12,7 +12,7 @@ from typing import TypeAlias, cast
 
 from tensortrail.analyzer.facts import texts_asked
 from tensortrail.analyzer.facts.asked_for import is_asked_for
-from tensortrail.analyzer.facts.chosen_gpus import numbered_gpu
+from tensortrail.analyzer.facts.chosen_gpus import OTHER_BACKEND, SETS_GPU, numbered_gpu
 from tensortrail.analyzer.facts.customs import (
     GPU,
     MAKE_DEFAULT,
@@ -112,6 +112,26 @@ class AsksForProjectCalls:
         if path not in beside:
             file.project.rest_on_all_of(file, program[: program.index(path)])
         return os.path.relpath(path, top), line
+
+    def sets_current_gpu(self) -> bool:
+        file = cast("ProjectFile", self)
+        if SETS_GPU.search(file.source.data):
+            return True
+        if not os.path.isfile(file.path):
+            return False
+        top, word = top_of_project(_folder_of(file)), "set_device"
+        found = file.project.customs.is_written(top, word, SETS_GPU)
+        return self._is_so_in(found, texts_asked.sets_gpu, word)
+
+    def names_other_backend(self) -> bool:
+        file = cast("ProjectFile", self)
+        if not os.path.isfile(file.path):
+            return False
+        top, customs = top_of_project(_folder_of(file)), file.project.customs
+        program = customs.of_one_program(top, file.path)
+        file.project.rest_on_all_of(file, program)
+        file.absent.add(os.path.basename(file.path).partition(".")[0])  # who imports this
+        return customs.written_in(top, program, OTHER_BACKEND) is not None
 
     def default_set_for(self, name: str) -> bool:
         file = cast("ProjectFile", self)

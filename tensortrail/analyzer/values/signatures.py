@@ -31,7 +31,7 @@ class Signature(NamedTuple):
     chosen_defaults: frozenset[str] = frozenset()
     """Those whose default is a value, and not None."""
     gpu_defaults: frozenset[str] = frozenset()
-    """Those whose default is a GPU, as it is written."""
+    """Those whose default is a GPU, as it is written, and that the callee reads."""
     needed: frozenset[str] = frozenset()
     """Those without a default, unless a decorator may pass them."""
     sent: frozenset[str] = frozenset()
@@ -94,7 +94,12 @@ def _is_gpu(function: FunctionNode, name: str, default: ast.expr) -> bool:
     said = default.value if isinstance(default, ast.Constant) else None
     if said == "auto":
         return not any(_compares(each, name) for each in ast.walk(function))
-    return isinstance(said, str) and said.partition(":")[0] == "cuda"
+    is_gpu = isinstance(said, str) and said.partition(":")[0] == "cuda"
+    return is_gpu and any(_reads(each, name) for each in ast.walk(function))
+
+
+def _reads(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
 
 
 def _compares(node: ast.AST, name: str) -> bool:

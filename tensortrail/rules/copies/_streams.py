@@ -7,7 +7,16 @@ import re
 from collections.abc import Iterator
 
 from tensortrail.rules import Kind, Module
-from tensortrail.rules.shared.objects import called, is_false, keyword, name_of, receiver, root_of
+from tensortrail.rules.shared.functions import names_of_parameters
+from tensortrail.rules.shared.objects import (
+    called,
+    is_false,
+    keyword,
+    name_of,
+    names_in,
+    receiver,
+    root_of,
+)
 from tensortrail.rules.shared.tensor_origin import Decides, origin_of
 from tensortrail.rules.unchanging import unchanging
 from tensortrail.rules.view import FunctionNode
@@ -136,8 +145,8 @@ def class_waits(module: Module, block: SideBlock) -> bool:
     root = root_of(block.stream)
     function = module.function_of(block.node)
     if isinstance(block.stream, ast.Name) and function is not None:
-        given = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
-        if block.stream.id in {each.arg for each in given}:
+        made_of = (block.stream, *module.value_of(block.stream).origins)
+        if any(names_in(each) & names_of_parameters(function) for each in made_of):
             return True
     cls = module.class_of(block.node)
     around = cls if isinstance(root, ast.Name) and root.id == "self" else None

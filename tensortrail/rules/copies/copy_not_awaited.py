@@ -175,6 +175,19 @@ def uploaded(batch):
             """\
 import torch
 
+class Served:
+    def answered(self, stream):
+        theirs = stream if isinstance(stream, torch.cuda.Stream) else torch.cuda.Stream(stream)
+        with torch.cuda.stream(theirs):
+            self.on_gpu.copy_(self.on_cpu, non_blocking=True)
+        out = self.on_gpu
+        return out
+"""
+        ),
+        Good(
+            """\
+import torch
+
 def overlapped(x, weight):
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Fix, Safety
 from tensortrail.rules.devices._batches import Batch, OnDevice, is_a_module, keeps_device
-from tensortrail.rules.shared.objects import called, given, receiver, root_of
+from tensortrail.rules.shared.functions import names_of_parameters
+from tensortrail.rules.shared.objects import called, given, keyword, receiver, root_of
 from tensortrail.rules.view import Module
 
 _OF_TENSORS = frozenset(
@@ -18,6 +19,7 @@ _OF_TENSORS = frozenset(
 _PAIRS = frozenset(
     "eq ne sub add mul div gather index_add_ scatter_ scatter_add_ copy_ masked_fill where".split()
 )
+_PARALLEL = ("DataParallel", "DistributedDataParallel")
 _COUNTS = frozenset("sum mean float double int long type".split())
 """Methods of a comparison of tensors: of two numbers it is a bool and has none of them."""
 
@@ -50,6 +52,8 @@ def passed_beside(module: Module, batch: Batch, there: OnDevice, name: str) -> a
         call = module.parent(use)
         first = isinstance(call, ast.Call) and call.args[:1] == [use]
         if not isinstance(call, ast.Call) or not first or not is_a_module(module, call.func):
+            continue
+        if _moves_what_it_is_given(module, call.func):
             continue
         if any(there.holds(each) for each in given(call)):
             return call
@@ -120,6 +124,8 @@ def _meets(
         return is_tensor and by_value and any(there.holds(each) for each in sides if each != odd)
     if not isinstance(around, ast.Call) or odd not in given(around):
         return False
+    if _moves_what_it_is_given(module, around.func):
+        return False
     others = any(
         there.holds(each) and not _comes_to(module, each, odd)
         for each in given(around)
@@ -129,6 +135,23 @@ def _meets(
     if owner is not None and there.holds(owner):
         return is_tensor and called(around) in _PAIRS
     return others and (_is_loss(module, around) or (is_tensor and keeps_device(module, around)))
+
+
+def _moves_what_it_is_given(module: Module, func: ast.expr) -> bool:
+    """`DataParallel(net)` and `DistributedDataParallel(net, device_ids=[rank])` move each argument
+    to the GPU of the replica that takes it."""
+    if not isinstance(func, (ast.Name, ast.Attribute)):
+        return False
+    made = [each for each in module.value_of(func).origins if isinstance(each, ast.Call)]
+    around = module.function_of(func)
+    if isinstance(func, ast.Name) and around and func.id in names_of_parameters(around):
+        made += module.calls(*_PARALLEL)  # of the file, which may pass it here
+    return any(
+        last == "DataParallel"
+        or (last == "DistributedDataParallel" and (each.args[1:] or keyword(each, "device_ids")))
+        for each in made
+        if (last := module.qualified(each.func).rpartition(".")[2])
+    )
 
 
 def _comes_to(module: Module, node: ast.expr, odd: ast.expr) -> bool:

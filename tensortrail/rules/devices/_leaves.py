@@ -83,20 +83,18 @@ def _is_fresh(module: Module, call: ast.Call) -> bool:
 
 
 def is_there(module: Module, leaf: ast.expr, move: ast.Call) -> bool:
-    """The factory was told the same device or dtype: the move changes nothing."""
+    """What it is made of was made, or moved, there or to that dtype: the move changes nothing."""
+    calls = [each for each in ast.walk(leaf) if isinstance(each, ast.Call)]
     made = [
-        each.value
-        for call in ast.walk(leaf)
-        if isinstance(call, ast.Call)
-        for each in call.keywords
-        if each.arg in ("device", "dtype")
+        each.value for call in calls for each in call.keywords if each.arg in ("device", "dtype")
     ]
+    made += [each for call in calls if called(call) == "to" for each in call.args]
     texts = {module.text(behind(module, each)) for each in made}
     asked = [*move.args, *(each.value for each in move.keywords if each.arg in ("device", "dtype"))]
     if called(move) in CASTS:
         return f"torch.{called(move)}" in texts
     if not asked:
-        return any("cuda" in text for text in texts)
+        return any("cuda" in text for text in texts) or any(called(e) == "cuda" for e in calls)
     return all(
         module.text(behind(module, each)) in texts or _is_default(module, each) for each in asked
     )

@@ -132,6 +132,8 @@ def _reads(module: Module, function: FunctionNode) -> dict[str, list[ast.Name]]:
 def _is_used(module: Module, node: ast.expr) -> bool:
     """As a tensor, as far as can be seen, and as it is."""
     above = module.parent(node)
+    if _is_moved_in_part(module, node):
+        return False
     if isinstance(above, ast.Attribute):
         return above.attr not in _LEADS_AWAY and above.attr != "device"
     if isinstance(above, ast.keyword):
@@ -141,3 +143,17 @@ def _is_used(module: Module, node: ast.expr) -> bool:
         name = last_name(func)
         return node is not func and name not in _NO_USES
     return isinstance(above, (ast.BinOp, ast.Assign))
+
+
+def _is_moved_in_part(module: Module, node: ast.expr) -> bool:
+    """`tokenizer(text).input_ids.to(device)`: of a result its part is moved."""
+    above = module.parent(node)
+    while isinstance(above, (ast.Attribute, ast.Subscript, ast.Call)) and node is not above:
+        if isinstance(above, ast.Call) and node is not above.func:
+            return False
+        if isinstance(above, ast.Subscript) and node is not above.value:
+            return False
+        if isinstance(above, ast.Attribute) and above.attr in MOVES:
+            return True
+        node, above = above, module.parent(above)
+    return False

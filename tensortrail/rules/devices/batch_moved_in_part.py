@@ -29,15 +29,13 @@ class BatchMovedInPart(Rule):
     - a member that is taken from a batch before `{k: v.to(device) for k, v in batch.items()}`, or
       from the old batch after it.
 
-    Reported as a note: `for x, y in zip(rows, others)`, and the first argument of a module, if
-    nothing else shows that it is a tensor.
+    As a note: `for x, y in zip(rows, others)`, and a module's first argument that may be no tensor.
 
     Not reported: a part that is assigned again in the loop; a result that was brought to the CPU;
-    and files that call `prepare`, as with accelerate, which moves all parts itself.
+    arguments of a data-parallel model; and files that call `prepare`.
 
     ## Why is this bad?
-    The first batch on a GPU raises "Expected all tensors to be on the same device". On the CPU
-    everything works.
+    The first batch on a GPU raises "Expected all tensors to be on the same device".
 
     ## Fix safety
     Unsafe: it moves the part in the same way. It may be meant to bring the result back to the CPU
@@ -253,6 +251,11 @@ def evaluate(model, criterion, loader, device):
         ),
     )
     good = (
+        Good(
+            "from torch.nn import DataParallel\n\ndef train(net, rows, device):\n"
+            "    model = DataParallel(net)\n    for x, y in rows:\n"
+            "        model(x.to(device), y.view(-1)[1:]).backward()\n"
+        ),
         Good(
             """\
 def accuracy(model, dataset, device):

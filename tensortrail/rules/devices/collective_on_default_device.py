@@ -250,6 +250,7 @@ def total(count):
             made.by,
             f"this is on the default device, usually the CPU, and line {call.lineno} passes it to "
             f"`{shown}`: NCCL takes tensors on GPUs only",
+            severity=Severity.NOTE if module.names_other_backend() else None,
             trail=[(made.by, "made without a device"), (call, "passed to other processes")],
             fixes=[_made_there(module, function, made.by)],
         )

@@ -51,7 +51,9 @@ class CudaBesideArgument(Rule):
     still choose the CPU.
 
     Reported as a note: files that never read the device of a tensor, and projects that write
-    `.cuda()` nearly as often as they name a device. They may be meant for the current GPU alone.
+    `.cuda()` nearly as often as they name a device: they may be meant for the current GPU alone.
+    Also as a note: projects that call `torch.cuda.set_device`, since each of their processes makes
+    its GPU the current one.
 
     Not reported: files that run on GPUs only, because they import Triton or CUDA bindings.
 
@@ -207,12 +209,13 @@ class Masked(nn.Module):
             reported.add(put)
             usual = is_example(module) or module.is_for_current_gpu()
             others = None if usual else module.numbered_gpu()
+            set_before = others is not None and module.sets_current_gpu()
             yield self.finding(
                 module,
                 put,
                 f"`{owner}` may be on another GPU than the current one, where this is put: "
                 f"`{owner}.device` is the one that is meant{_named(others)}",
-                severity=None if others is not None else Severity.NOTE,
+                severity=Severity.NOTE if others is None or set_before else None,
                 trail=[(put, "put on the current GPU")],
                 fixes=[_fix(module, put, f"{owner}.device")],
             )
@@ -252,7 +255,9 @@ class Masked(nn.Module):
         met: ast.expr,
         there: Place,
     ) -> Finding:
-        sure = _asks_tensors(module, function) and not module.is_for_current_gpu()
+        sure = _asks_tensors(module, function) and not (
+            module.is_for_current_gpu() or module.sets_current_gpu()
+        )
         return self.finding(
             module,
             put,

@@ -24,6 +24,8 @@ class CudaWhereCpuIsChosen(Rule):
     - earlier in the same function; or
     - at the top of the file or in the class, and the function uses it.
 
+    As a note: in projects that call `torch.cuda.set_device`, whose programs run on GPUs.
+
     Not reported: a call under a condition about devices, in a `try`, or after a `return` for
     machines without a GPU.
 
@@ -177,6 +179,7 @@ def where(local_rank):
             call,
             f"`{one_line(module, call.func)}` raises without a GPU, and line "
             f"{choice.node.lineno} chooses the CPU in that case",
+            severity=Severity.NOTE if module.sets_current_gpu() else None,
             trail=[(choice.node, f"`{choice.name}` is the CPU without a GPU")],
             fixes=[fix] if alone and _names_torch(module) else [],
         )

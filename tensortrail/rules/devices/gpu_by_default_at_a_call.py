@@ -201,7 +201,7 @@ class Speaker(torch.nn.Module):
                 if module.function_of(call) is not function:
                     continue
                 at_hand = parameter.arg if parameter else own or _known(module, bound, call)
-                if at_hand and _takes_gpu(module, call):
+                if at_hand and _takes_gpu(module, call) and not _is_out_of_place(call, at_hand):
                     yield self._found(module, call, at_hand)
 
     def _found(self, module: Module, call: ast.Call, at_hand: str) -> Finding:
@@ -225,6 +225,11 @@ def _takes_gpu(module: Module, call: ast.Call) -> bool:
     return "device" in module.gpu_defaults_of(call) and not any(
         guard.mentions("cuda", "gpu", "device") for guard in module.guards_of(call)
     )
+
+
+def _is_out_of_place(call: ast.Call, at_hand: str) -> bool:
+    """It is given, in the place of another parameter."""
+    return at_hand in map(ast.unparse, call.args)
 
 
 def _own_device(module: Module, function: FunctionNode) -> str:

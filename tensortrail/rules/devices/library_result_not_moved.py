@@ -25,7 +25,8 @@ class LibraryResultNotMoved(Rule):
     ## What it does
     Some functions always return tensors on the CPU: tokenizers and processors called with
     `return_tensors="pt"`, `torch.from_numpy`, a `DataLoader`, `torch.load` with
-    `map_location="cpu"`. Reports, as a note, such a tensor that is not moved before
+    `map_location="cpu"`. Reports such a tensor that an operation of torch combines with one that
+    the code has put on a device. As a note, if it is not moved before
 
     - a model takes it, if the code moves this model, or the model is an argument or a component of
       an object whose code handles devices;
@@ -51,7 +52,6 @@ class LibraryResultNotMoved(Rule):
     name = "library-result-not-moved"
     since = "0.2.0"
     severity = Severity.WARNING
-    warns = False
     needs_callers = True
     triggers = (
         "return_tensors",
@@ -246,7 +246,9 @@ class Trainer:
             module,
             meeting.node,
             f"the result of `{source}` in line {line} is on the CPU, and meets {meets} {where}",
-            severity=Severity.NOTE if of_caller or is_beforehand(module, meeting.node) else None,
+            severity=None
+            if not of_caller and _is_sure(module, meeting, made, there)
+            else Severity.NOTE,
             trail=(
                 (made.by, f"`{source}` always returns CPU tensors"),
                 (meeting.node, f"meets {meets} {where}"),
@@ -260,7 +262,7 @@ class Trainer:
             taken,
             f"the result of `{source}` in line {asked.lineno} is on the CPU, and nothing of it is "
             f"moved to `{device}`, which the function is given",
-            severity=Severity.NOTE if is_beforehand(module, asked) else None,
+            severity=Severity.NOTE,
             trail=((asked, f"`{source}` returns CPU tensors"), (taken, "passed to a model")),
         )
 
@@ -272,12 +274,24 @@ class Trainer:
             meeting.node,
             f"two results of `{source}` are passed together: line {moved} moved one of them, and "
             "the other is still on the CPU",
+            severity=Severity.NOTE,
             trail=(
                 (made.by, f"`{source}` always returns CPU tensors"),
                 (meeting.left.moved, "moved"),
                 (meeting.node, "passed with one that was not moved"),
             ),
         )
+
+
+def _is_sure(module: Module, meeting: Meeting, made: Place, there: Place) -> bool:
+    """An operation of torch on every path, beside what was put on a device in so many words."""
+    node = meeting.node
+    of_torch = isinstance(node, (ast.BinOp, ast.Compare)) or (
+        isinstance(node, ast.Call) and module.qualified(node.func).startswith("torch.")
+    )
+    moved = there.where in (Where.DEVICE, Where.LITERAL) and there.subject != "cpu"
+    certain = not made.given and not is_beforehand(module, node)
+    return of_torch and moved and certain
 
 
 def _is_loader_of_a_device(module: Module, function: FunctionNode, by: ast.AST) -> bool:

@@ -127,6 +127,21 @@ def batches(batch, device):
             "def evaluate(model, loader, moved):\n    model.eval()\n    for batch in loader:\n"
             "        batch = moved(batch)\n        print(model(batch).item())\n"
         ),
+        Good(
+            """\
+class Chat:
+    def encoded(self, text):
+        ids = self.split(text, return_tensors="pt").input_ids.to(self.device)
+        return self.embed(ids)
+
+    def wrapped(self, image, before, middle, after, last):
+        first = self.split(before, return_tensors="pt").to(image.device)
+        second = self.split(middle, return_tensors="pt").to(image.device)
+        third = self.split(after, return_tensors="pt").to(image.device)
+        fourth = self.split(last, return_tensors="pt").to(image.device)
+        return self.embed(first.input_ids, second.input_ids, third.input_ids, fourth.input_ids)
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:

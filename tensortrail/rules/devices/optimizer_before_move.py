@@ -25,7 +25,8 @@ class OptimizerBeforeMove(Rule):
     model and the function moves this model later: `model.to(device)`, `model.cuda()`. The same for
     other objects made from `model.parameters()` that load a state, such as moving averages.
 
-    Not reported: a model that was also moved before, and a state that is moved by hand.
+    Not reported: a model that was also moved before, a state that is moved by hand, and schedules
+    of the learning rate, whose state is numbers.
 
     ## Why is this bad?
     The first step on a GPU after a resume raises "Expected all tensors to be on the same device":
@@ -113,6 +114,24 @@ def saved(model, checkpoint):
     model.to(torch.bfloat16)
 """
         ),
+        Good(
+            """\
+import torch
+from torch.optim.lr_scheduler import LambdaLR
+
+def made_there(net, checkpoint, device):
+    model = net().cuda()
+    optimizer = torch.optim.Adam(model.parameters())
+    optimizer.load_state_dict(checkpoint["optimizer"])
+    return model.to(device), optimizer
+
+def planned(model, checkpoint, device):
+    optimizer = torch.optim.Adam(model.parameters())
+    plan = LambdaLR(optimizer, lambda step: 1 / (step + 1))
+    plan.load_state_dict(checkpoint["plan"])
+    return model.to(device), plan
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -123,8 +142,10 @@ def saved(model, checkpoint):
             made = _made_of_parameters(module, load, owner) if owner is not None else None
             if made is None or owner is None or _is_moved_by_hand(module, load, owner):
                 continue
+            if module.qualified(made.call.func).startswith("torch.optim.lr_scheduler."):
+                continue  # its state is numbers
             move = _moved_after(module, made, load)
-            if move is not None:
+            if move is not None and _is_used_after(module, owner, move):
                 yield self.finding(
                     module,
                     load,
@@ -162,16 +183,34 @@ def _moved_after(module: Module, made: Made, load: ast.Call) -> ast.Call | None:
     """The first move of the model after the load, if none came before."""
     if any(_moves(module, call, made.model) for call in module.earlier(load, ast.Call)):
         return None
+    if any(_is_made_there(module, each, made.model) for each in module.earlier(load, ast.Assign)):
+        return None
     function = module.function_of(load)
     later = (call for call in module.later(load, ast.Call) if module.function_of(call) is function)
     return next((call for call in later if _moves(module, call, made.model)), None)
 
 
+def _is_used_after(module: Module, owner: ast.expr, move: ast.Call) -> bool:
+    """An attribute may be used by other methods, a name only further below."""
+    if not isinstance(owner, ast.Name):
+        return True
+    return any(each.id == owner.id for each in module.later(move, ast.Name))
+
+
 def _moves(module: Module, call: ast.Call, model: str) -> bool:
     """To another device than the CPU."""
     owner = receiver(call)
-    if owner is None or module.text(owner) != model:
-        return False
+    return owner is not None and module.text(owner) == model and _is_to_a_device(module, call)
+
+
+def _is_made_there(module: Module, assign: ast.Assign, model: str) -> bool:
+    """`model = Net().cuda()`"""
+    call = assign.value
+    named = model in map(module.text, assign.targets)
+    return named and isinstance(call, ast.Call) and _is_to_a_device(module, call)
+
+
+def _is_to_a_device(module: Module, call: ast.Call) -> bool:
     return called(call) in ACCELERATORS or (called(call) == "to" and _is_device(module, call))
 
 

@@ -134,6 +134,8 @@ class Scale(nn.Module):
         super().__init__()
         self.scale = nn.Parameter(torch.ones(n).to(device))
         self.shift = nn.Parameter(torch.zeros(n, device=device)).to(device)
+        self.slope = nn.Parameter(torch.zeros(n).to(device), requires_grad=True).to(device)
+        self.bias = nn.Parameter(torch.zeros(n).cuda()).cuda()
         self.frozen = nn.Parameter(torch.zeros(n)).requires_grad_(False)
         self.shape = nn.Parameter(torch.zeros(n)).to(device).shape
 """

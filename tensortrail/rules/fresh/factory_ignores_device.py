@@ -5,10 +5,6 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._beforehand import is_beforehand
-from tensortrail.rules.devices._device_aware import is_in_module
-from tensortrail.rules.devices._goes_along import is_passed_from_the_cpu
-from tensortrail.rules.devices._meant import is_traced
 from tensortrail.rules.fresh._factories import (
     dropped_devices,
     legacy_parameters,
@@ -40,15 +36,20 @@ class FactoryIgnoresDevice(Rule):
     """A tensor is made on the default device and meets one on the caller's device.
 
     ## What it does
-    Reports `torch.arange(n)`, `torch.zeros(n)`, `torch.tensor([...])`, `torch.LongTensor(...)` and
-    the like without a device, if the result meets an argument or a weight in an operation: in a
-    method of a module, or in a function that reads the device of that tensor elsewhere. Also
-    functions that take the keyword arguments of an operation and overwrite or drop its `device`.
+    Reports functions that take the keyword arguments of an operation and overwrite or drop its
+    `device`.
 
-    Reported as a note: a tensor that is passed to a module; one that a function with a `device`
-    parameter returns without moving it; one with the whole shape and type of another tensor, but
-    not its device; and operations in plain functions or traced graphs, which may run on the CPU.
-    If the rule is selected: one with the shape alone, and `nn.Parameter(torch.Tensor(n))`.
+    Reported as a note: `torch.arange(n)`, `torch.zeros(n)`, `torch.tensor([...])`,
+    `torch.LongTensor(...)` and the like without a device, if the result
+
+    - meets an argument or a weight in an operation: in a method of a module, or in a function that
+      reads the device of that tensor elsewhere;
+    - is passed to a module;
+    - is returned by a function with a `device` parameter, which does not move it; or
+    - has the whole shape and type of another tensor, but not its device.
+
+    If the rule is selected by name, also one with the shape alone, and
+    `nn.Parameter(torch.Tensor(n))`.
 
     Not reported: 0-dim tensors, which go with every device.
 
@@ -333,7 +334,7 @@ def positions(x: torch.Tensor):
                     continue
                 if in_forward or asks_for_device(module, function, module.text(pair[1])):
                     said.add(pair[0])
-                    yield self._meets(module, *pair, operation.node, in_forward)
+                    yield self._meets(module, *pair, operation.node)
         if parameter is not None:
             for made in returned(module, function):
                 if made not in said and not under_device(module, made):
@@ -358,27 +359,17 @@ def positions(x: torch.Tensor):
                 severity=Severity.WARNING,
             )
 
-    def _meets(
-        self, module: Module, made: ast.Call, given: ast.expr, where: ast.AST, in_forward: bool
-    ) -> Finding:
+    def _meets(self, module: Module, made: ast.Call, given: ast.expr, where: ast.AST) -> Finding:
         shown, where_from = one_line(module, given), "where the caller put it"
         named = isinstance(given, (ast.Name, ast.Attribute))
         if not isinstance(given, ast.Name):
             where_from = "where the weights of the module are"
-        around = module.function_of(made)
-        at_once = in_forward and around is not None and around.name == "forward"
-        severity = Severity.ERROR if at_once else Severity.WARNING
-        is_plain = not in_forward and not is_in_module(module, made)
-        if is_plain or is_beforehand(module, made) or is_traced(module, made):
-            severity = Severity.NOTE  # whoever calls it may have everything on the CPU
-        if named and around is not None and is_passed_from_the_cpu(module, around, shown):
-            severity = Severity.NOTE
         return self.finding(
             module,
             made,
             f"`{one_line(module, made)}` is made on the default device and meets `{shown}`, "
             f"which is {where_from}",
-            severity=severity,
+            severity=Severity.NOTE,  # the whole model may stay on the CPU
             trail=[(where, f"it meets `{shown}` here")],
             fixes=[with_device(module, made, f"{shown}.device")] if named else [],
             told=True,

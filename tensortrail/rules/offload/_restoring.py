@@ -60,6 +60,12 @@ def _calls(statement: ast.stmt) -> list[ast.Call]:
     return [each for each in made if not _FREES.search(ast.unparse(each.func))]
 
 
+def is_switch_of_file(module: Module, statement: ast.stmt) -> bool:
+    """`enabled = before` of a global name: the model of the caller is left as it was."""
+    stored = list(_stored(module, statement))
+    return all(isinstance(each, ast.Name) for each in stored) and not _calls(statement)
+
+
 def is_set_back(module: Module, node: ast.Yield, statement: ast.stmt) -> bool:
     """`x.y = before`, where `before` was taken from `x.y` ahead of the `yield`."""
     if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Attribute):

@@ -5,7 +5,13 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.offload._restoring import is_set_back, is_work, left_undone, restores
+from tensortrail.rules.offload._restoring import (
+    is_set_back,
+    is_switch_of_file,
+    is_work,
+    left_undone,
+    restores,
+)
 from tensortrail.rules.shared.in_tests import in_tests
 
 
@@ -16,7 +22,8 @@ class ContextNotExceptionSafe(Rule):
     Reports a `@contextmanager` function with a bare `yield` outside `try ... finally`, if the
     statements after it restore devices, offloading, hooks or a replaced `forward`.
 
-    Reported as a note: other state that was saved before the `yield` and is set back after it.
+    Reported as a note: other state that was saved before the `yield` and is set back after it, and
+    global names of the file.
 
     ## Why is this bad?
     After an exception inside the `with` block, the model stays onloaded (out of memory at the
@@ -279,6 +286,9 @@ def recorded(self):
             module,
             statement,
             f"if the `with` body raises, {left_undone(module, restoring[0])}",
+            severity=Severity.NOTE
+            if all(is_switch_of_file(module, each) for each in restoring)
+            else None,
             trail=[(restoring[0], "this restores the state, only after a body that succeeded")],
             fixes=[self._in_finally(module, statement, following, restoring)],
         )

@@ -133,6 +133,8 @@ def start(make, offload_optimizer_device, offload_param_device):
         if unpacks(call) or not any(_ABOUT_PLACES.search(name) for name in names):
             return
         params = module.parameters_of(call)
+        if names[:1] == ["self"]:
+            params = ("self", *params)  # `Base.__init__(self, device)`
         keywords = {each.arg for each in call.keywords}
         for position, name in enumerate(names):
             expected = params[position] if position < len(params) else ""

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import CASTS, MODULE_MOVES
-from tensortrail.rules.shared.objects import called, receiver, unpacks
+from tensortrail.rules.shared.objects import called, is_false, names_in, receiver, unpacks
 from tensortrail.rules.view import FunctionNode
 
 _GIVES_ITSELF = MODULE_MOVES | CASTS | {"float", "_apply", "requires_grad_"}
@@ -36,7 +37,9 @@ class OverrideNarrower(Rule):
     Reports a function assigned in place of a method (`nn.Module.register_buffer = mine`) that
     accepts fewer arguments.
 
-    Reported as a note, for methods that move or save a module:
+    As a note, if it is assigned only under an argument that is False unless it is given
+    (`if include_buffers:`), in a function that no other file calls. Also as a note, for methods
+    that move or save a module:
 
     - an override of `to`, `cuda`, `_apply` and the like that does the work and returns nothing;
     - an override that accepts an argument, never reads it, and calls `super()` without it;
@@ -221,7 +224,30 @@ class Wrapper(torch.nn.Module):
                     f"`{given.name}` takes the place of `{target.attr}` and does not accept "
                     f"`{missing}`: a call that passes it raises",
                     trail=[(given, "the replacement")],
+                    severity=Severity.NOTE if _is_an_option(module, assign) else None,
                 )
+
+
+def _is_an_option(module: Module, node: ast.AST) -> bool:
+    """`if include_buffers:` stands around it, for an argument that is False unless asked for."""
+    function = module.function_of(node)
+    if function is None:
+        return False
+    off = {each.arg for each, default in with_defaults(function.args) if is_false(default)}
+    asked = any(guard.holds and names_in(guard.test) & off for guard in module.guards_of(node))
+    return asked and not _is_called_elsewhere(module, function)
+
+
+def _is_called_elsewhere(module: Module, function: FunctionNode) -> bool:
+    """Itself, or a function of the file that passes the argument on."""
+    passing = [
+        each
+        for each in module.nodes(ast.FunctionDef)
+        if next(module.calls(function.name, inside=each), None) is not None
+    ]
+    return any(
+        call.path != module.path for each in (function, *passing) for call in module.calls_of(each)
+    )
 
 
 def _is_super(call: ast.Call, function: FunctionNode) -> bool:

@@ -244,7 +244,9 @@ def train(model, optimizer, saver, loss, folder):
             call,
             f"all processes have to call `{one_line(module, call.func)}`{when}, and only those "
             f"with `{one_line(module, guard.test)}` {_answer(guard)} do: they wait for the others",
-            severity=_SEVERITY[of_accelerator, sharded],
+            severity=Severity.NOTE
+            if _is_after_an_interrupt(module, call)
+            else _SEVERITY[of_accelerator, sharded],
             trail=[(guard.test, "tests the rank"), (call, "waits for all")],
         )
 
@@ -255,6 +257,14 @@ _SEVERITY = {
     (True, False): Severity.NOTE,
 }
 """By whether an Accelerator is called, and whether the file knows of sharded models."""
+
+
+def _is_after_an_interrupt(module: Module, call: ast.Call) -> bool:
+    """Under `except KeyboardInterrupt`: all processes are interrupted."""
+    handlers = (each for each in module.ancestors(call) if isinstance(each, ast.ExceptHandler))
+    return any(
+        each.type is not None and "KeyboardInterrupt" in module.text(each.type) for each in handlers
+    )
 
 
 def _answer(guard: Guard) -> str:

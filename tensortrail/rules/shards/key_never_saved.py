@@ -198,6 +198,8 @@ def resume(model, folder):
             of_same = next((each for each in saved if _is_of(module, read, each)), None)
             if read.key not in known and read.load in shared and of_same is not None:
                 yield self._reported(module, read, of_same)
+            elif _is_written_here(module, read.key):
+                continue  # by a helper that is given the mapping
             elif not saved and others and _share_keys(others, read, reads):
                 yield self._of_another(module, read, others[0])
 
@@ -220,6 +222,14 @@ def resume(model, folder):
             f"{saved.call.lineno} writes {has}",
             trail=[(saved.call, "written here"), (read.load, "and loaded here")],
         )
+
+
+def _is_written_here(module: Module, key: str) -> bool:
+    return any(
+        isinstance(each, ast.Constant) and each.value == key
+        for mapping in module.nodes(ast.Dict)
+        for each in mapping.keys
+    )
 
 
 def _share_keys(saved: list[SavedFile], read: Read, reads: list[Read]) -> bool:

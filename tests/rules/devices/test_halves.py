@@ -75,7 +75,7 @@ def test_what_a_tokenizer_gives_is_moved_by_whoever_is_given_a_device() -> None:
         inputs = tokenizer(prompt, return_tensors="pt")
         return text_encoder(**inputs)[0].to(device)
     """
-    assert found("DEV524", source) == [(6, Severity.WARNING)]
+    assert found("DEV524", source) == [(6, Severity.NOTE)]
     for moved in (
         source.replace('"pt")', '"pt").to(device)'),
         source.replace("**inputs", "**{k: v.to(device) for k, v in inputs.items()}"),
@@ -84,6 +84,19 @@ def test_what_a_tokenizer_gives_is_moved_by_whoever_is_given_a_device() -> None:
         source.replace("text_encoder(**inputs)[0]", "tokenizer.pad(inputs).ids"),
     ):
         assert not found("DEV524", moved), moved
+
+
+def test_a_device_that_the_callee_never_reads_is_not_missed() -> None:
+    source = """
+    def doubled(data, device="cuda"):
+        return [each.to(device) * 2 for each in data]
+
+    def train(model, data, device):
+        model.to(device)
+        return [model(each.to(device)) for each in doubled(data)]
+    """
+    assert found("DEV550", source) == [(7, Severity.WARNING)]
+    assert not found("DEV550", source.replace("each.to(device) * 2", "each * 2"))
 
 
 def test_the_fourth_of_four_that_are_moved() -> None:
