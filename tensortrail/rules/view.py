@@ -190,6 +190,10 @@ class Module(Protocol):
         """A file that comes to import this one names `"gloo"` or `"mpi"`: collectives may take
         tensors of the CPU."""
 
+    def may_use_gpu(self) -> bool:
+        """The file, or one that comes to import it, names a type of GPU or what of a library
+        puts models on one; a text that is no file may."""
+
     def default_set_for(self, name: str) -> bool:
         """A file of the project that names this class or function makes a GPU the default."""
 

@@ -145,7 +145,7 @@ def test_a_package_that_makes_a_gpu_the_default_device_is_seen_from_its_other_fi
     text = (
         "import torch\n\ndef f(n, device: torch.device):\n    y = torch.zeros(n, device=device)\n"
     )
-    text += "    return y + torch.arange(n)\n\nmade = f\n"
+    text += "    return y + torch.arange(n)\n\nmade = f(3, 'cuda')\n"
     (package / "model.py").write_text(text)
     rules = [all_rules()["DEV521"]()]
     path = str(package / "model.py")

@@ -11,6 +11,10 @@ _NUMBERED_GPU = pattern(
 )
 """Another GPU than the first, or one of which a variable has the number."""
 SETS_GPU = pattern(rb"^[^#\n]*\bcuda\.set_device\(", re.MULTILINE)
+NAMES_ACCELERATOR = pattern(
+    rb"^[^#\n]*\b(?:(?:cuda|mps|xpu|hpu|npu)\b|(?:Accelerator|Trainer)\()", re.MULTILINE
+)
+"""Where something may be put on a GPU: its type, or what of libraries moves a model."""
 OTHER_BACKEND = pattern(rb"['\"](?:gloo|mpi)['\"]")
 
 

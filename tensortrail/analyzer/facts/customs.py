@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from tensortrail.analyzer.facts.chosen_gpus import numbered_gpu
 from tensortrail.analyzer.facts.namesakes import in_parentheses, namesakes_in
 from tensortrail.analyzer.facts.passed_on import passed_in, words_in
-from tensortrail.analyzer.facts.programs import of_one_program
+from tensortrail.analyzer.facts.programs import importing, of_one_program
 from tensortrail.analyzer.facts.texts_below import TextsOnce, texts_below
 from tensortrail.analyzer.syntax.guarded_statements import moves_in
 from tensortrail.patterns import pattern
@@ -57,6 +57,7 @@ class Customs:
         self._written: dict[tuple[str, re.Pattern[bytes]], str | None] = {}
         self._namesakes: dict[tuple[str, str], Sequence[Namesake]] = {}
         self._times_called: dict[tuple[str, str], int] = {}
+        self._importing: dict[tuple[str, bytes], Sequence[str]] = {}
         self._callers: dict[tuple[str, str], Sequence[str]] = {}
 
     def forget(self, path: str) -> None:
@@ -74,6 +75,7 @@ class Customs:
             self._written.clear()
             self._namesakes.clear()
             self._callers.clear()
+            self._importing.clear()
             self._times_called.clear()
             for (counted, word), passed in self._passed.items():
                 if counted == folder:
@@ -151,14 +153,19 @@ class Customs:
             self._numbered_gpus[folder] = {p: n for p, text in texts if (n := numbered_gpu(text))}
         return self._numbered_gpus[folder]
 
-    def of_one_program(self, folder: str, path: str) -> list[str]:
+    def of_one_program(self, folder: str, path: str) -> Iterator[str]:
         """The file and those below the folder that come to import it."""
-        return of_one_program(self._texts_of(folder), path)
 
-    def written_in(self, folder: str, paths: Iterable[str], how: re.Pattern[bytes]) -> str | None:
-        """The first of the files whose text has it."""
-        texts = self._texts_of(folder)
-        return next((each for each in paths if how.search(texts.get(each, b""))), None)
+        def named(name: bytes) -> Sequence[str]:
+            if (folder, name) not in self._importing:
+                self._importing[folder, name] = importing(self._texts_of(folder), name)
+            return self._importing[folder, name]
+
+        return of_one_program(path, named)
+
+    def is_written_in(self, folder: str, path: str, how: re.Pattern[bytes]) -> bool:
+        """The text of the file below the folder has it."""
+        return how.search(self._texts_of(folder).get(path, b"")) is not None
 
     def is_written(self, folder: str, word: str, how: re.Pattern[bytes]) -> str | None:
         """A file below the folder that has the word in a place that the pattern tells."""

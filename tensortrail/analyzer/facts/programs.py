@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from tensortrail.patterns import pattern
 
@@ -17,15 +17,19 @@ _MOST = 60
 """Files of one program that are looked for."""
 
 
-def of_one_program(texts: Mapping[str, bytes], path: str) -> list[str]:
+def of_one_program(path: str, importing: Callable[[bytes], Sequence[str]]) -> Iterator[str]:
     """The file, then those that name it where they import, then those that name these, nearest
     first."""
-    found, words = [path], {each: _imported(text) for each, text in texts.items()}
+    found = [path]
     for known in found:
-        name = _name(known)
-        new = (each for each, said in words.items() if name in said and each not in found)
-        found += list(new)[: _MOST - len(found)]
-    return found
+        yield known
+        new = [each for each in importing(_name(known)) if each not in found]
+        found += new[: _MOST - len(found)]
+
+
+def importing(texts: Mapping[str, bytes], name: bytes) -> Sequence[str]:
+    """The files that have the name in an import."""
+    return [each for each, text in texts.items() if name in text and name in _imported(text)]
 
 
 def _imported(text: bytes) -> frozenset[bytes]:

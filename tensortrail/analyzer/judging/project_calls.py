@@ -12,7 +12,12 @@ from typing import TypeAlias, cast
 
 from tensortrail.analyzer.facts import texts_asked
 from tensortrail.analyzer.facts.asked_for import is_asked_for
-from tensortrail.analyzer.facts.chosen_gpus import OTHER_BACKEND, SETS_GPU, numbered_gpu
+from tensortrail.analyzer.facts.chosen_gpus import (
+    NAMES_ACCELERATOR,
+    OTHER_BACKEND,
+    SETS_GPU,
+    numbered_gpu,
+)
 from tensortrail.analyzer.facts.customs import (
     GPU,
     MAKE_DEFAULT,
@@ -100,7 +105,7 @@ class AsksForProjectCalls:
         name, own = os.path.basename(file.path), os.path.dirname(file.path)
         customs, top = file.project.customs, top_of_project(_folder_of(file))
         numbered = customs.numbered_gpus(top)
-        program = customs.of_one_program(top, file.path) if numbered else []
+        program = list(customs.of_one_program(top, file.path)) if numbered else []
         beside = [each for each in numbered if os.path.dirname(each) == own]
         path = next((each for each in (*beside, *program) if each in numbered), None)
         if path is None:
@@ -124,14 +129,28 @@ class AsksForProjectCalls:
         return self._is_so_in(found, texts_asked.sets_gpu, word)
 
     def names_other_backend(self) -> bool:
+        return self._is_in_program(OTHER_BACKEND)
+
+    def may_use_gpu(self) -> bool:
+        file = cast("ProjectFile", self)
+        if NAMES_ACCELERATOR.search(file.source.data) or not os.path.isfile(file.path):
+            return True
+        return self._is_in_program(NAMES_ACCELERATOR)
+
+    def _is_in_program(self, how: re.Pattern[bytes]) -> bool:
+        """The file has it in its text, or one that comes to import it."""
         file = cast("ProjectFile", self)
         if not os.path.isfile(file.path):
             return False
-        top, customs = top_of_project(_folder_of(file)), file.project.customs
-        program = customs.of_one_program(top, file.path)
-        file.project.rest_on_all_of(file, program)
+        top, customs, looked_at = top_of_project(_folder_of(file)), file.project.customs, set[str]()
+        for path in customs.of_one_program(top, file.path):
+            looked_at.add(path)
+            if customs.is_written_in(top, path, how):
+                file.project.rest_on_all_of(file, looked_at)
+                return True
+        file.project.rest_on_all_of(file, looked_at)
         file.absent.add(os.path.basename(file.path).partition(".")[0])  # who imports this
-        return customs.written_in(top, program, OTHER_BACKEND) is not None
+        return False
 
     def default_set_for(self, name: str) -> bool:
         file = cast("ProjectFile", self)

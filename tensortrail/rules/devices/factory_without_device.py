@@ -37,7 +37,7 @@ class FactoryWithoutDevice(Rule):
 
     ## What it does
     Follows tensors through each function, also through variables, containers and project functions.
-    Reports, as a note, a tensor made by `torch.zeros`, `torch.arange`, `torch.tensor` and the like
+    Reports a tensor made by `torch.zeros`, `torch.arange`, `torch.tensor` and the like
     without a `device`, if an operation combines it with
 
     - a parameter or buffer of the module, or the output of a submodule;
@@ -45,10 +45,10 @@ class FactoryWithoutDevice(Rule):
     - a tensor that the function puts on a device;
     - any tensor in a kernel of Triton or Numba (`kernel[grid]`), which runs on a GPU.
 
-    Notes with less evidence are: an argument of a plain function, if no call in the project passes
-    it a tensor on a device; code that works on the CPU (a data set, an export, numpy); packages
-    that make a GPU the default device; and a device that is a parameter with the CPU as default,
-    if no call in the project gives it.
+    Reported as a note: files of which neither they nor what imports them names a GPU; an argument
+    of a plain function, if no call in the project passes it a tensor on a device; code that works
+    on the CPU (a data set, an export, numpy); packages that make a GPU the default device; and a
+    device that is a parameter with the CPU as default, if no call in the project gives it.
 
     Not reported: an index, or a tensor without a dimension where a number would do. Both may be on
     the CPU. A condition on the way counts only if it is a setting or an omitted argument. Notes of
@@ -70,7 +70,6 @@ class FactoryWithoutDevice(Rule):
     name = "factory-without-device"
     since = "0.2.0"
     severity = Severity.WARNING
-    warns = False
     notes = False
     needs_callers = True
     explains = ("DEV526", "DEV528", "DEV532", "DEV534", "DEV552", "NEW305")
@@ -390,7 +389,7 @@ def _weight(
     module: Module, function: FunctionNode, meeting: Meeting, there: Place
 ) -> Severity | None:
     """The code of a module that is not known may move what it is given."""
-    if is_stored_by_numbers(meeting):
+    if is_stored_by_numbers(meeting) or not module.may_use_gpu():
         return Severity.NOTE
     if meeting.operation != KERNEL and (
         may_be_meant(module, function, meeting, there) or not is_certain(module, function, there)

@@ -5,7 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.findings import Edit, Fix, Safety
+from tensortrail.findings import Edit, Fix, Safety, Severity
+from tensortrail.rules.devices._beforehand import is_beforehand
+from tensortrail.rules.devices._device_aware import is_in_module
+from tensortrail.rules.devices._goes_along import is_passed_from_the_cpu
+from tensortrail.rules.devices._meant import is_traced
 from tensortrail.rules.shared.mends import device_given
 from tensortrail.rules.shared.operations import Operation
 from tensortrail.rules.shared.tensor_origin import Decides, Origin, is_factory, origin_of
@@ -103,3 +107,17 @@ def with_device(module: Module, made: ast.Call, device: str) -> Fix | None:
     else:
         edit = device_given(module, made, device)
     return module.fix("make it where it is needed", Safety.UNSAFE, edit) if edit else None
+
+
+def how_bad(module: Module, made: ast.Call, met: str | None, in_forward: bool) -> Severity:
+    """Of a tensor that meets an argument, which has a name, or something else."""
+    around = module.function_of(made)
+    is_plain = not in_forward and not is_in_module(module, made)
+    if is_plain or is_beforehand(module, made) or is_traced(module, made):
+        return Severity.NOTE  # whoever calls it may have everything on the CPU
+    if met is not None and around is not None and is_passed_from_the_cpu(module, around, met):
+        return Severity.NOTE
+    if module.gpu_made_default() or not module.may_use_gpu():
+        return Severity.NOTE
+    at_once = in_forward and around is not None and around.name == "forward"
+    return Severity.ERROR if at_once else Severity.WARNING

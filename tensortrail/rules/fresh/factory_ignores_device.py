@@ -17,6 +17,7 @@ from tensortrail.rules.fresh._meetings import (
     asks_for_device,
     device_parameter,
     has_candidate,
+    how_bad,
     is_run_by_forward,
     met,
     returned,
@@ -36,17 +37,18 @@ class FactoryIgnoresDevice(Rule):
     """A tensor is made on the default device and meets one on the caller's device.
 
     ## What it does
-    Reports functions that take the keyword arguments of an operation and overwrite or drop its
-    `device`.
+    Reports `torch.arange(n)`, `torch.zeros(n)`, `torch.tensor([...])`, `torch.LongTensor(...)` and
+    the like without a device, if the result meets an argument or a weight in a method of a module,
+    and the file, or one that imports it, names a GPU. Also functions that take the keyword
+    arguments of an operation and overwrite or drop its `device`.
 
-    Reported as a note: `torch.arange(n)`, `torch.zeros(n)`, `torch.tensor([...])`,
-    `torch.LongTensor(...)` and the like without a device, if the result
+    Reported as a note:
 
-    - meets an argument or a weight in an operation: in a method of a module, or in a function that
-      reads the device of that tensor elsewhere;
-    - is passed to a module;
-    - is returned by a function with a `device` parameter, which does not move it; or
-    - has the whole shape and type of another tensor, but not its device.
+    - a meeting in other files, in a graph that is traced, or in a plain function that reads the
+      device of that tensor elsewhere;
+    - a tensor that is passed to a module;
+    - one that a function with a `device` parameter returns without moving it; and
+    - one with the whole shape and type of another tensor, but not its device.
 
     If the rule is selected by name, also one with the shape alone, and
     `nn.Parameter(torch.Tensor(n))`.
@@ -334,7 +336,7 @@ def positions(x: torch.Tensor):
                     continue
                 if in_forward or asks_for_device(module, function, module.text(pair[1])):
                     said.add(pair[0])
-                    yield self._meets(module, *pair, operation.node)
+                    yield self._meets(module, *pair, operation.node, in_forward)
         if parameter is not None:
             for made in returned(module, function):
                 if made not in said and not under_device(module, made):
@@ -359,7 +361,9 @@ def positions(x: torch.Tensor):
                 severity=Severity.WARNING,
             )
 
-    def _meets(self, module: Module, made: ast.Call, given: ast.expr, where: ast.AST) -> Finding:
+    def _meets(
+        self, module: Module, made: ast.Call, given: ast.expr, where: ast.AST, in_forward: bool
+    ) -> Finding:
         shown, where_from = one_line(module, given), "where the caller put it"
         named = isinstance(given, (ast.Name, ast.Attribute))
         if not isinstance(given, ast.Name):
@@ -369,7 +373,7 @@ def positions(x: torch.Tensor):
             made,
             f"`{one_line(module, made)}` is made on the default device and meets `{shown}`, "
             f"which is {where_from}",
-            severity=Severity.NOTE,  # the whole model may stay on the CPU
+            severity=how_bad(module, made, shown if named else None, in_forward),
             trail=[(where, f"it meets `{shown}` here")],
             fixes=[with_device(module, made, f"{shown}.device")] if named else [],
             told=True,

@@ -389,7 +389,7 @@ def test_tensors_of_another_library(library: str, expected: Severity | None) -> 
 
 
 @pytest.mark.parametrize(
-    ("type_", "expected"), [("mel.type()", None), ("torch.float16", Severity.NOTE)]
+    ("type_", "expected"), [("mel.type()", None), ("torch.float16", Severity.ERROR)]
 )
 def test_the_type_of_another_tensor(type_: str, expected: Severity | None) -> None:
     source = (
@@ -488,7 +488,7 @@ def test_a_buffer_that_is_made_without_the_device(kept: str, expected: Severity)
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"), [("forward", Severity.NOTE), ("widened", Severity.NOTE)]
+    ("name", "expected"), [("forward", Severity.ERROR), ("widened", Severity.WARNING)]
 )
 def test_a_method_that_forward_calls(name: str, expected: Severity) -> None:
     calls = (

@@ -100,6 +100,47 @@ def test_where_modules_are_built(tmp_path: Path, code: str, other: str, expected
     assert severity(tmp_path, code, KEPT, other=other) is expected
 
 
+PLACED = """
+import torch
+from torch import nn
+
+class Placed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mix = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor):
+        return self.mix(x) + torch.arange(8)
+"""
+BETWEEN = "from pkg.own import Placed\n\ndef net():\n    return Placed()\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "is_told"),
+    [
+        ({}, False),
+        ({"train": "from pkg.own import Placed\n\nnet = Placed().cuda()\n"}, True),
+        ({"nets": BETWEEN, "train": "import pkg.nets\n\nnet = pkg.nets.net().to('mps')\n"},
+         True),
+        ({"nets": BETWEEN, "train": "from transformers import Trainer\n"
+          "from pkg.nets import net\n\nTrainer(net())\n"}, True),
+        ({"train": "from pkg.own import Placed\n\n# net = Placed().cuda()\n"}, False),
+        ({"train": "import torch\n\nx = torch.ones(2).cuda()\n"}, False),
+        ({"train": "from pkg.own import Placed\nimport torch\n"
+          "torch.set_default_device('cuda')\nprint(Placed())\n"}, False),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    ("code", "loud"), [("DEV521", Severity.WARNING), ("NEW305", Severity.ERROR)]
+)
+def test_a_program_that_may_use_a_gpu(
+    tmp_path: Path, code: str, loud: Severity, files: dict[str, str], is_told: bool
+) -> None:
+    main = "from pkg.own import Placed\n\nprint(Placed())\n"
+    found = severity(tmp_path, code, PLACED, **{"main": main, **files})
+    assert found is (loud if is_told else Severity.NOTE)
+
+
 @pytest.mark.parametrize(
     ("call", "expected"),
     [
