@@ -7,24 +7,15 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from typing import TypeAlias, cast
 
 from tensortrail.analyzer.facts import texts_asked
 from tensortrail.analyzer.facts.asked_for import is_asked_for
-from tensortrail.analyzer.facts.chosen_gpus import (
-    NAMES_ACCELERATOR,
-    OTHER_BACKEND,
-    SETS_GPU,
-    numbered_gpu,
-)
 from tensortrail.analyzer.facts.customs import (
-    GPU,
-    MAKE_DEFAULT,
     called_in,
     gives_value,
     is_off,
-    makes_default,
     makes_property,
 )
 from tensortrail.analyzer.facts.namesakes import namesakes_in
@@ -32,21 +23,17 @@ from tensortrail.analyzer.facts.passed_on import passed_in
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.facts.project_top import (
     folder_of_project,
-    inside,
     known_top,
-    top_of_project,
 )
+from tensortrail.analyzer.judging.around import folder_of, is_so_in, package_of
 from tensortrail.analyzer.judging.reached import is_reached
 from tensortrail.analyzer.syntax.guarded_statements import as_key
-from tensortrail.analyzer.syntax.names import tidy
 from tensortrail.analyzer.values import signatures
 from tensortrail.rules.shared.functions import is_static
 from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import Guard, GuardedStatement, Namesake, ProjectCall
 
 _Found: TypeAlias = ProjectCall | Namesake | GuardedStatement
-_MOST_FOR_A_CUSTOM = 8
-"""Files on which it rests that something is usual in a project."""
 
 
 class AsksForProjectCalls:
@@ -57,7 +44,7 @@ class AsksForProjectCalls:
         first, _, name = file.qualified(call.func).rpartition(".")
         if first.partition(".")[0] == "torch" or not name:
             return 0
-        key, folder = (name.encode(), keyword.encode()), _package(file)
+        key, folder = (name.encode(), keyword.encode()), package_of(file)
         if folder is None:
             return self._passed_here[key]
         customs = file.project.customs
@@ -76,94 +63,6 @@ class AsksForProjectCalls:
         passed = customs.passed(folder, name, keyword)
         return passed, customs.times_called(folder, name) if passed else 0
 
-    def gpu_made_default(self) -> tuple[str, int] | None:
-        file = cast("ProjectFile", self)
-        folder = _package(file)
-        if folder is None:  # the places know of the file itself
-            return None
-        found = file.project.customs.gpu_made_default(folder)
-        if found is None:
-            file.absent.update(MAKE_DEFAULT)
-        else:
-            file.project.rest_on_all_of(file, [found[0]])
-        return found
-
-    def is_for_current_gpu(self) -> bool:
-        file = cast("ProjectFile", self)
-        folder = _around(file)
-        found = file.project.customs.for_current_gpu(folder) if folder is not None else ()
-        for path in found[:_MOST_FOR_A_CUSTOM]:
-            self._is_so_in(path, texts_asked.on_current_gpu)
-        return bool(found)
-
-    def numbered_gpu(self) -> tuple[str, int] | None:
-        file = cast("ProjectFile", self)
-        if line := numbered_gpu(file.source.data):
-            return os.path.basename(file.path), line
-        if not os.path.isfile(file.path):
-            return None
-        name, own = os.path.basename(file.path), os.path.dirname(file.path)
-        customs, top = file.project.customs, top_of_project(_folder_of(file))
-        numbered = customs.numbered_gpus(top)
-        program = list(customs.of_one_program(top, file.path)) if numbered else []
-        beside = [each for each in numbered if os.path.dirname(each) == own]
-        path = next((each for each in (*beside, *program) if each in numbered), None)
-        if path is None:
-            file.absent.update((GPU, name.partition(".")[0]))  # who numbers one, or imports this
-            file.project.rest_on_all_of(file, program)
-            return None
-        line = numbered[path]
-        file.project.rest_on(file, path, lambda: line, texts_asked.numbered_gpu, "")
-        if path not in beside:
-            file.project.rest_on_all_of(file, program[: program.index(path)])
-        return os.path.relpath(path, top), line
-
-    def sets_current_gpu(self) -> bool:
-        file = cast("ProjectFile", self)
-        if SETS_GPU.search(file.source.data):
-            return True
-        if not os.path.isfile(file.path):
-            return False
-        top, word = top_of_project(_folder_of(file)), "set_device"
-        found = file.project.customs.is_written(top, word, SETS_GPU)
-        return self._is_so_in(found, texts_asked.sets_gpu, word)
-
-    def names_other_backend(self) -> bool:
-        return self._is_in_program(OTHER_BACKEND)
-
-    def may_use_gpu(self) -> bool:
-        file = cast("ProjectFile", self)
-        if NAMES_ACCELERATOR.search(file.source.data) or not os.path.isfile(file.path):
-            return True
-        return self._is_in_program(NAMES_ACCELERATOR)
-
-    def _is_in_program(self, how: re.Pattern[bytes]) -> bool:
-        """The file has it in its text, or one that comes to import it."""
-        file = cast("ProjectFile", self)
-        if not os.path.isfile(file.path):
-            return False
-        top, customs, looked_at = top_of_project(_folder_of(file)), file.project.customs, set[str]()
-        for path in customs.of_one_program(top, file.path):
-            looked_at.add(path)
-            if customs.is_written_in(top, path, how):
-                file.project.rest_on_all_of(file, looked_at)
-                return True
-        file.project.rest_on_all_of(file, looked_at)
-        file.absent.add(os.path.basename(file.path).partition(".")[0])  # who imports this
-        return False
-
-    def default_set_for(self, name: str) -> bool:
-        file = cast("ProjectFile", self)
-        folder, uses = _package(file), file.project.uses
-        found = uses.named_beside(folder, name, makes_default) if folder is not None else None
-        return self._is_so_in(found, texts_asked.makes_default, name)
-
-    def builds_on_device(self) -> bool:
-        file = cast("ProjectFile", self)
-        folder = _around(file)
-        found = file.project.customs.builds_on_device(folder) if folder is not None else None
-        return self._is_so_in(found, texts_asked.builds_on_device)
-
     def is_set_in_project(self, attribute: str) -> bool:
         return self._is_written(attribute, gives_value(attribute), texts_asked.gives_value)
 
@@ -177,23 +76,9 @@ class AsksForProjectCalls:
         file = cast("ProjectFile", self)
         if how.search(file.source.data):
             return True
-        folder, customs = _package(file), file.project.customs
+        folder, customs = package_of(file), file.project.customs
         found = customs.is_written(folder, word, how) if folder is not None else None
-        return self._is_so_in(found, question, word)
-
-    def _is_so_in(self, path: str | None, question: Callable[..., object], *words: str) -> bool:
-        """Whether there is such a file. What is found here rests on it then; if there is none, on
-        the absence of the words."""
-        file = cast("ProjectFile", self)
-        if path is None:
-            file.absent.update(words)
-        if path is None or path == file.path:
-            return path is not None
-        if path.endswith(".py"):
-            file.project.rest_on(file, path, lambda: True, question, "", *words)
-        else:
-            file.project.rest_on_all_of(file, [path])
-        return True
+        return is_so_in(file, found, question, word)
 
     @cached_property
     def _passed_here(self) -> Counter[tuple[bytes, bytes]]:
@@ -215,7 +100,7 @@ class AsksForProjectCalls:
         cls = file.tree.class_of(node)
         tests = [guard.test for guard in file.guards_of(node) if guard.holds and guard.exact]
         asked = {each.attr for each in tests if isinstance(each, ast.Attribute)}
-        if cls is None or not asked or _package(file) is None:
+        if cls is None or not asked or package_of(file) is None:
             return False
         said = [
             target.attr
@@ -267,7 +152,7 @@ class AsksForProjectCalls:
         key = method, place, name
         if key not in self._asked_for:
             file = cast("ProjectFile", self)
-            folder = _package(file)
+            folder = package_of(file)
             others = file.project.customs.texts(folder) if folder is not None else ()
             texts = (file.source.data, *others)
             self._asked_for[key] = is_asked_for(texts, *key)
@@ -279,7 +164,7 @@ class AsksForProjectCalls:
 
     def _is_named(self, node: ast.AST) -> bool:
         file = cast("ProjectFile", self)
-        folder = _package(file) or _project_of_script(file)
+        folder = package_of(file) or _project_of_script(file)
         return folder is None or is_reached(file, folder, node)
 
     def calls_in_project(self, call: ast.Call) -> Sequence[ProjectCall]:
@@ -294,7 +179,7 @@ class AsksForProjectCalls:
         file = cast("ProjectFile", self)
         customs = file.project.customs
         own = called_in(file.path, file.source.data, dotted)
-        folder = _package(file)
+        folder = package_of(file)
         if folder is None:
             return own if "." not in file.local_name(dotted) else ()
         found = customs.calls(folder, dotted, namesakes)
@@ -311,7 +196,7 @@ class AsksForProjectCalls:
         name = getattr(func, "attr", getattr(func, "id", ""))
         if not name or _is_of_a_library(file, func):
             return ()
-        folder = _package(file)
+        folder = package_of(file)
         if folder is None:
             return list(namesakes_in(file.path, file.source.data, name))
         found = file.project.customs.namesakes(folder, name)
@@ -320,7 +205,7 @@ class AsksForProjectCalls:
 
     def same_moves_in_project(self, statement: ast.stmt) -> Sequence[GuardedStatement]:
         file = cast("ProjectFile", self)
-        folder = _package(file)
+        folder = package_of(file)
         if folder is None:
             return ()
         key = as_key(file.source.text(*file.source.span(statement)))
@@ -372,33 +257,9 @@ def _of_choice(method: FunctionNode) -> Iterator[tuple[int, str]]:
             yield len(given), each.arg
 
 
-def _package(file: ProjectFile) -> str | None:
-    """The folder of the package that the file is in; without one the file is all there is."""
-    package, below, _ = file.name.partition(".")
-    return _folder(file.root, package) if below and file.root is not None else None
-
-
-@lru_cache
-def _folder(root: str, package: str) -> str:
-    """The same object each time: what is kept is kept by it."""
-    return inside(root, package)
-
-
 def _project_of_script(file: ProjectFile) -> str | None:
     """The top of the project that a file is in which is in no package."""
-    return known_top(_folder_of(file)) if os.path.isfile(file.path) else None
-
-
-def _folder_of(file: ProjectFile) -> str:
-    return os.path.dirname(tidy(file.path)) or os.curdir
-
-
-def _around(file: ProjectFile) -> str | None:
-    """The package; of a file that is in none, what looks like the project."""
-    folder = _package(file)
-    if folder is None and os.path.isfile(file.path):
-        folder = top_of_project(_folder_of(file))
-    return folder
+    return known_top(folder_of(file)) if os.path.isfile(file.path) else None
 
 
 def _is_of_a_library(file: ProjectFile, func: ast.expr) -> bool:

@@ -1,0 +1,114 @@
+"""What rules ask a file about the GPUs that its project uses."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import cast
+
+from tensortrail.analyzer.facts import texts_asked
+from tensortrail.analyzer.facts.chosen_gpus import (
+    NAMES_ACCELERATOR,
+    OTHER_BACKEND,
+    SETS_GPU,
+    numbered_gpu,
+)
+from tensortrail.analyzer.facts.customs import GPU, MAKE_DEFAULT, makes_default
+from tensortrail.analyzer.facts.project_file import ProjectFile
+from tensortrail.analyzer.facts.project_top import top_of_project
+from tensortrail.analyzer.judging.around import around, folder_of, is_so_in, package_of
+
+_MOST_FOR_A_CUSTOM = 8
+"""Files on which it rests that something is usual in a project."""
+
+
+class AsksForProjectGpus:
+    """The part of a `Module` that answers where the programs of its project run."""
+
+    def gpu_made_default(self) -> tuple[str, int] | None:
+        file = cast("ProjectFile", self)
+        folder = package_of(file)
+        if folder is None:  # the places know of the file itself
+            return None
+        found = file.project.customs.gpu_made_default(folder)
+        if found is None:
+            file.absent.update(MAKE_DEFAULT)
+        else:
+            file.project.rest_on_all_of(file, [found[0]])
+        return found
+
+    def is_for_current_gpu(self) -> bool:
+        file = cast("ProjectFile", self)
+        folder = around(file)
+        found = file.project.customs.for_current_gpu(folder) if folder is not None else ()
+        for path in found[:_MOST_FOR_A_CUSTOM]:
+            is_so_in(file, path, texts_asked.on_current_gpu)
+        return bool(found)
+
+    def numbered_gpu(self) -> tuple[str, int] | None:
+        file = cast("ProjectFile", self)
+        if line := numbered_gpu(file.source.data):
+            return os.path.basename(file.path), line
+        if not os.path.isfile(file.path):
+            return None
+        name, own = os.path.basename(file.path), os.path.dirname(file.path)
+        customs, top = file.project.customs, top_of_project(folder_of(file))
+        numbered = customs.numbered_gpus(top)
+        program = list(customs.of_one_program(top, file.path)) if numbered else []
+        beside = [each for each in numbered if os.path.dirname(each) == own]
+        path = next((each for each in (*beside, *program) if each in numbered), None)
+        if path is None:
+            file.absent.update((GPU, name.partition(".")[0]))  # who numbers one, or imports this
+            file.project.rest_on_all_of(file, program)
+            return None
+        line = numbered[path]
+        file.project.rest_on(file, path, lambda: line, texts_asked.numbered_gpu, "")
+        if path not in beside:
+            file.project.rest_on_all_of(file, program[: program.index(path)])
+        return os.path.relpath(path, top), line
+
+    def sets_current_gpu(self) -> bool:
+        file = cast("ProjectFile", self)
+        if SETS_GPU.search(file.source.data):
+            return True
+        if not os.path.isfile(file.path):
+            return False
+        top, word = top_of_project(folder_of(file)), "set_device"
+        found = file.project.customs.is_written(top, word, SETS_GPU)
+        return is_so_in(file, found, texts_asked.sets_gpu, word)
+
+    def names_other_backend(self) -> bool:
+        return self._is_in_program(OTHER_BACKEND)
+
+    def may_use_gpu(self) -> bool:
+        file = cast("ProjectFile", self)
+        if NAMES_ACCELERATOR.search(file.source.data) or not os.path.isfile(file.path):
+            return True
+        return self._is_in_program(NAMES_ACCELERATOR)
+
+    def _is_in_program(self, how: re.Pattern[bytes]) -> bool:
+        """The file has it in its text, or one that comes to import it."""
+        file = cast("ProjectFile", self)
+        if not os.path.isfile(file.path):
+            return False
+        top, customs, looked_at = top_of_project(folder_of(file)), file.project.customs, set[str]()
+        for path in customs.of_one_program(top, file.path):
+            looked_at.add(path)
+            if customs.is_written_in(top, path, how):
+                file.project.rest_on_all_of(file, looked_at)
+                return True
+        file.project.rest_on_all_of(file, looked_at)
+        file.absent.add(os.path.basename(file.path).partition(".")[0])  # who imports this
+        return False
+
+    def default_set_for(self, name: str) -> bool:
+        file = cast("ProjectFile", self)
+        folder, uses = package_of(file), file.project.uses
+        found = uses.named_beside(folder, name, makes_default) if folder is not None else None
+        return is_so_in(file, found, texts_asked.makes_default, name)
+
+    def builds_on_device(self) -> bool:
+        file = cast("ProjectFile", self)
+        folder = around(file)
+        found = file.project.customs.builds_on_device(folder) if folder is not None else None
+        return is_so_in(file, found, texts_asked.builds_on_device)
