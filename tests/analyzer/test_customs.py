@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tensortrail.analyzer.facts.programs import importing, of_one_program
 from tensortrail.analyzer.judging.judge import judge
 from tensortrail.analyzer.judging.module import PythonModule, open_project
 from tensortrail.rules import all_rules
@@ -237,3 +239,28 @@ def test_a_property_of_another_file_is_known(package: Path, above: str, is_prope
     rules = [all_rules()["SHD430"]()]
     found = judge(str(path), path.read_bytes(), rules, open_project()).findings
     assert bool(found) is not is_property
+
+
+@pytest.mark.parametrize(
+    ("path", "program"),
+    [
+        ("top/nets.py", ["top/train.py"]),
+        ("top/a/agents.py", ["top/a/run.py", "top/a/main.py"]),
+        ("top/b/agents.py", ["top/b/deep/run.py"]),
+        ("top/c/__init__.py", ["top/c_user.py"]),
+    ],
+)
+def test_who_comes_to_import_a_file(path: str, program: list[str]) -> None:
+    texts = {
+        "top/nets.py": b"import torch\n",
+        "top/train.py": b"from nets import (\n    Net,\n)\n",
+        "top/a/agents.py": b"agents = 1\n",
+        "top/a/run.py": b"from agents import Agent\n",
+        "top/a/main.py": b"import run\n",
+        "top/b/agents.py": b"",
+        "top/b/deep/run.py": b"from ..agents import Agent\n",
+        "top/c/__init__.py": b"",
+        "top/c_user.py": b"import c.agents_of  # nets\n",
+    }
+    found = list(of_one_program(path, partial(importing, texts)))
+    assert found == [path, *program]

@@ -57,7 +57,7 @@ class Customs:
         self._written: dict[tuple[str, re.Pattern[bytes]], str | None] = {}
         self._namesakes: dict[tuple[str, str], Sequence[Namesake]] = {}
         self._times_called: dict[tuple[str, str], int] = {}
-        self._importing: dict[tuple[str, bytes], Sequence[str]] = {}
+        self._importing: dict[tuple[str, str], Sequence[str]] = {}
         self._callers: dict[tuple[str, str], Sequence[str]] = {}
 
     def forget(self, path: str) -> None:
@@ -156,10 +156,10 @@ class Customs:
     def of_one_program(self, folder: str, path: str) -> Iterator[str]:
         """The file and those below the folder that come to import it."""
 
-        def named(name: bytes) -> Sequence[str]:
-            if (folder, name) not in self._importing:
-                self._importing[folder, name] = importing(self._texts_of(folder), name)
-            return self._importing[folder, name]
+        def named(file: str) -> Sequence[str]:
+            if (folder, file) not in self._importing:
+                self._importing[folder, file] = importing(self._texts_of(folder), file)
+            return self._importing[folder, file]
 
         return of_one_program(path, named)
 

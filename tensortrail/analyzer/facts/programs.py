@@ -17,19 +17,37 @@ _MOST = 60
 """Files of one program that are looked for."""
 
 
-def of_one_program(path: str, importing: Callable[[bytes], Sequence[str]]) -> Iterator[str]:
+def of_one_program(path: str, importing: Callable[[str], Sequence[str]]) -> Iterator[str]:
     """The file, then those that name it where they import, then those that name these, nearest
     first."""
     found = [path]
     for known in found:
         yield known
-        new = [each for each in importing(_name(known)) if each not in found]
+        new = [each for each in importing(known) if each not in found]
         found += new[: _MOST - len(found)]
 
 
-def importing(texts: Mapping[str, bytes], name: bytes) -> Sequence[str]:
-    """The files that have the name in an import."""
-    return [each for each, text in texts.items() if name in text and name in _imported(text)]
+def importing(texts: Mapping[str, bytes], path: str) -> Sequence[str]:
+    """The files that name this one in an import; if others have its name, with its folder, or from
+    in there."""
+    name, folder = _name(path), _folder_of(path)
+    around, many = os.path.basename(folder).encode(), sum(_name(each) == name for each in texts) > 1
+    found = []
+    for each, text in texts.items():
+        words = _imported(text) if name in text else frozenset()
+        if name in words and not (many and around not in words and not _is_in(each, folder)):
+            found.append(each)
+    return found
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return path.startswith(os.path.join(folder, ""))
+
+
+def _folder_of(path: str) -> str:
+    """Where it is imported from: of the `__init__.py` of a package, the folder above."""
+    folder, name = os.path.split(path)
+    return os.path.dirname(folder) if name.partition(".")[0] == "__init__" else folder
 
 
 def _imported(text: bytes) -> frozenset[bytes]:

@@ -27,7 +27,7 @@ class AsksForProjectGpus:
 
     def gpu_made_default(self) -> tuple[str, int] | None:
         file = cast("ProjectFile", self)
-        folder = package_of(file)
+        folder = around(file)
         if folder is None:  # the places know of the file itself
             return None
         found = file.project.customs.gpu_made_default(folder)

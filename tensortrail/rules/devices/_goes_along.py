@@ -27,8 +27,15 @@ def only_sets_up(module: Module, method: FunctionNode) -> bool:
         return True
     if not isinstance(module.parent(method), ast.ClassDef) or method.name in FORWARD:
         return False
-    callers = [module.function_of(each) for each in module.calls(method.name)]
+    callers = [module.function_of(each) for each in _uses(module, method)]
     return bool(callers) and all(each is not None and sets_up(each) for each in callers)
+
+
+def _uses(module: Module, method: FunctionNode) -> Iterator[ast.expr]:
+    """Its calls in the file; of a property, where it is read."""
+    if any(module.qualified(each).endswith("property") for each in method.decorator_list):
+        return (each for each in module.nodes(ast.Attribute) if each.attr == method.name)
+    return module.calls(method.name)
 
 
 def goes_along(

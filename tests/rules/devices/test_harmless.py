@@ -936,3 +936,27 @@ class Rotated(nn.Module):
 @pytest.mark.parametrize(("name", "expected"), [("scale_a", Severity.WARNING), ("table", None)])
 def test_buffers_that_are_copied_by_their_name(name: str, expected: Severity | None) -> None:
     assert severity("NEW308", COPIED.format(name=name)) is expected
+
+
+@pytest.mark.parametrize(
+    ("read", "expected"), [("nn.Linear(self.width, 2)", None), ("nn.Linear(3, 2)", "warning")]
+)
+def test_a_property_that_is_read_where_the_module_is_made(read: str, expected: str | None) -> None:
+    source = f"""
+    import torch
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self, size):
+            super().__init__()
+            self.inner = nn.Linear(size, size)
+            self.last = {read}
+
+        @property
+        def width(self):
+            return self.inner(torch.zeros(1, 3)).shape[1]
+
+        def forward(self, x):
+            return self.last(self.inner(x))
+    """
+    assert severity("DEV521", source) == expected
