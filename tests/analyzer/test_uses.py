@@ -10,7 +10,7 @@ import pytest
 from tensortrail.analyzer.choosing.request import CheckRequest
 from tensortrail.analyzer.facts import uses
 from tensortrail.analyzer.judging.engine import check
-from tensortrail.analyzer.judging.project_gpus import AsksForProjectGpus
+from tensortrail.analyzer.judging.project_gpus import AsksForGpus
 from tensortrail.findings import Severity
 
 pytestmark = pytest.mark.usefixtures("as_the_rule_says")
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("as_the_rule_says")
 @pytest.fixture(autouse=True)
 def _programs_that_may_use_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Others are a note whoever uses them (`rules/devices/test_customs_of_a_package.py`)."""
-    monkeypatch.setattr(AsksForProjectGpus, "may_use_gpu", lambda self: True)
+    monkeypatch.setattr(AsksForGpus, "may_use_gpu", lambda self: True)
 
 
 SCALED = """

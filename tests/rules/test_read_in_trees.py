@@ -424,7 +424,7 @@ def test_another_may_move_the_model(between: str, expected: Severity | None) -> 
 
 
 @pytest.mark.parametrize(
-    ("taken", "expected"), [("answer.shape[-1]", None), ("answer", Severity.WARNING)]
+    ("taken", "expected"), [("answer.shape[-1]", None), ("answer", Severity.NOTE)]
 )
 def test_a_model_may_take_the_length_of_what_stays(taken: str, expected: Severity | None) -> None:
     source = f"""

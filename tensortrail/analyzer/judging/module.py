@@ -18,7 +18,7 @@ from tensortrail.analyzer.fixing import edits
 from tensortrail.analyzer.fixing.still_parses import Checker
 from tensortrail.analyzer.judging.callee_signatures import AsksForSignatures
 from tensortrail.analyzer.judging.project_calls import AsksForProjectCalls
-from tensortrail.analyzer.judging.project_gpus import AsksForProjectGpus
+from tensortrail.analyzer.judging.project_gpus import AsksForGpus
 from tensortrail.analyzer.judging.project_saves import AsksForSaves
 from tensortrail.analyzer.places.asked import AsksForPlaces
 from tensortrail.analyzer.reading.limits import TooMuch
@@ -65,12 +65,7 @@ _REFER_BACK = (
 
 
 class PythonModule(
-    Structure,
-    AsksForPlaces,
-    AsksForProjectCalls,
-    AsksForProjectGpus,
-    AsksForSaves,
-    AsksForSignatures,
+    Structure, AsksForPlaces, AsksForProjectCalls, AsksForGpus, AsksForSaves, AsksForSignatures
 ):
     """Implements the `Module` view of the rules, and the `World` of the evaluator."""
 

@@ -22,7 +22,7 @@ _MOST_FOR_A_CUSTOM = 8
 """Files on which it rests that something is usual in a project."""
 
 
-class AsksForProjectGpus:
+class AsksForGpus:
     """The part of a `Module` that answers where the programs of its project run."""
 
     def gpu_made_default(self) -> tuple[str, int] | None:

@@ -94,7 +94,8 @@ def is_there(module: Module, leaf: ast.expr, move: ast.Call) -> bool:
     if called(move) in CASTS:
         return f"torch.{called(move)}" in texts
     if not asked:
-        return any("cuda" in text for text in texts) or any(called(e) == "cuda" for e in calls)
+        kind = called(move)
+        return any(kind in text for text in texts) or kind in map(called, set(calls) - {move})
     return all(
         module.text(behind(module, each)) in texts or _is_default(module, each) for each in asked
     )
