@@ -9,7 +9,7 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.assignments import pairs_of
 from tensortrail.rules.shared.functions import parameter_names
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.moves import TO_DEVICE, moves_to_cpu
+from tensortrail.rules.shared.moves import ACCELERATORS, TO_DEVICE, moves_to_cpu
 from tensortrail.rules.shared.objects import called, given, is_before, keyword, receiver, within
 from tensortrail.rules.words import Kind
 
@@ -276,7 +276,7 @@ def _names_a_device(module: Module, data: ast.expr) -> bool:
     text = " ".join(module.text(each) for each in said)
     classes = [each for each in module.nodes(ast.ClassDef) if each.name in text]
     text += " ".join(module.text(each) for each in classes)
-    return any(word in text for word in ("cuda", "device", ".to("))
+    return any(word in text for word in (*ACCELERATORS, "device", ".to("))
 
 
 def _batch(loop: ast.For) -> ast.expr:
@@ -363,7 +363,7 @@ def _moved_before(module: Module, loop: ast.For, call: ast.Call) -> _Moved | Non
     said = [*given(found)]
     if called(found) == "to" and not (said and _is_device(module, said[0])):
         return None
-    return _Moved(name, module.text(said[0]) if said else "cuda", found)
+    return _Moved(name, module.text(said[0]) if said else called(found), found)
 
 
 def _is_outermost(statement: ast.stmt, move: ast.Call) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.rules.shared.moves import TO_DEVICE
+from tensortrail.rules.shared.moves import ACCELERATORS, TO_DEVICE
 from tensortrail.rules.shared.objects import called, keyword
 from tensortrail.rules.shared.origins import behind, text_behind
 from tensortrail.rules.view import FunctionNode, Module
@@ -57,7 +57,7 @@ def tensors_on_a_gpu(module: Module, loader: ast.Call) -> Iterator[ast.expr]:
     dataset = module.argument(loader, 0, "dataset")
     made = behind(module, dataset) if dataset is not None else None
     if isinstance(made, ast.Call) and module.qualified(made.func).endswith(".TensorDataset"):
-        yield from (each for each in made.args if module.placement_at(each).device == "cuda")
+        yield from (each for each in made.args if module.placement_at(each).device in ACCELERATORS)
 
 
 def given_on_a_gpu(module: Module, function: FunctionNode) -> Iterator[ast.Call]:
