@@ -50,7 +50,7 @@ class BatchMovedInPart(Rule):
     since = "0.2.0"
     severity = Severity.WARNING
     confidence = Confidence.MEDIUM
-    explains = ("DEV529",)
+    explains = ("DEV524", "DEV529")
     triggers = tuple((move, word) for move in (".to(", ".cuda(") for word in ("for ", "def "))
     bad = (
         Bad(

@@ -26,6 +26,7 @@ from tensortrail.rules.devices._device_aware import answers_elsewhere, is_in_mod
 from tensortrail.rules.devices._goes_along import goes_along
 from tensortrail.rules.devices._lying import described
 from tensortrail.rules.devices._makers import FACTORIES
+from tensortrail.rules.devices._used_here import is_used_on_a_gpu
 from tensortrail.rules.places import Where
 from tensortrail.rules.shared.functions import parameter_names
 from tensortrail.rules.shared.in_tests import in_tests
@@ -68,6 +69,8 @@ class MadeBesideOthers(Rule):
 
     - an operation or call takes the tensor together with one that is wherever the caller put it;
     - the function returns the tensor.
+
+    An error if an operation combines them and the file itself uses the class or function on a GPU.
 
     Only reported if the rule is selected (`--select DEV532`), where it is less certain:
 
@@ -188,11 +191,15 @@ def evaluate(envs, count, device: torch.device):
     def _reported(
         self, module: Module, function: FunctionNode, call: ast.Call, why: Evidence
     ) -> Finding:
+        severity = Severity.NOTE
+        if _is_sure(module, function, call, why):
+            certain = why.beside is not None and is_used_on_a_gpu(module, call)
+            severity = Severity.ERROR if certain else Severity.WARNING
         return self.finding(
             module,
             call,
             f"this is on the default device, and {_use(why)}; {_reason(module, why)}",
-            severity=None if _is_sure(module, function, call, why) else Severity.NOTE,
+            severity=severity,
             trail=(
                 (call, "made without a device"),
                 *((each, "given a device") for each in why.others[:2]),

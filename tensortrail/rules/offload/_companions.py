@@ -6,8 +6,9 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tensortrail.findings import Fix, Safety
+from tensortrail.findings import Fix, Safety, Severity
 from tensortrail.rules.devices._beforehand import need_not_move
+from tensortrail.rules.devices._used_here import is_used_on_a_gpu
 from tensortrail.rules.shared.buffers import registration
 from tensortrail.rules.shared.given_weights import takes_its_weights
 from tensortrail.rules.shared.moves import ACCELERATORS, MOVE_METHODS
@@ -74,7 +75,14 @@ def plain_companions(module: Module, cls: ast.ClassDef) -> Iterator[Companion]:
                 yield Companion(first, met[0], met[1], operation.node, len(stores) == 1)
 
 
-def may_be_in_place(module: Module, companion: Companion) -> bool:
+def how_bad(module: Module, companion: Companion) -> Severity:
+    if _may_be_in_place(module, companion):
+        return Severity.NOTE
+    here = is_used_on_a_gpu(module, companion.stored)
+    return Severity.ERROR if here else Severity.WARNING
+
+
+def _may_be_in_place(module: Module, companion: Companion) -> bool:
     """Another method stores the real tensor, who builds the module says where it is, or the class
     works on the CPU, or modules are built on their device."""
     stored = companion.stored

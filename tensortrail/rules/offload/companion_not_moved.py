@@ -8,8 +8,8 @@ from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.offload._companions import (
     Companion,
     as_buffer,
+    how_bad,
     is_put_by_hand,
-    may_be_in_place,
     plain_companions,
 )
 from tensortrail.rules.offload._left_by_move import Left, left_by_move
@@ -39,7 +39,8 @@ class CompanionNotMoved(Rule):
     In code, reports as notes:
 
     - a tensor in a plain attribute of an `nn.Module` that meets a parameter, a buffer or an input
-      of the module in an operation, if nothing in the class moves it;
+      of the module in an operation, if nothing in the class moves it (an error if the file makes
+      such a module and puts it on a GPU);
     - a `to`, `cuda` or `cpu` method that moves some tensors of its object and leaves another;
     - a tensor that is moved before an operation with an argument that is not moved;
     - a tensor that is moved on one branch only;
@@ -327,7 +328,7 @@ class State:
             companion.stored,
             f"`self.{companion.name}` is a plain attribute: it stays where it is when "
             f"`{cls.name}` is moved, and then meets `{other}` on another device",
-            severity=Severity.NOTE if may_be_in_place(module, companion) else Severity.WARNING,
+            severity=how_bad(module, companion),
             trail=[(companion.operation, f"it meets `{other}` here")],
             fixes=[as_buffer(module, companion)],
             told=not is_put_by_hand(module, companion),
