@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import given, is_before
+from tensortrail.rules.shared.objects import given, is_before, within
 
 _WRAPPERS = (
     "torch.nn.DataParallel",
@@ -191,7 +191,7 @@ def _asked(
     stored = [
         each
         for each in module.uses(name, function)
-        if isinstance(each.ctx, ast.Store) and is_before(wrap, each) and each.lineno > wrap.lineno
+        if isinstance(each.ctx, ast.Store) and _is_behind(module, each, wrap)
     ]
     for use in module.uses(name, function) if own else ():
         up = module.parent(use)
@@ -199,11 +199,15 @@ def _asked(
             continue
         if isinstance(up.ctx, ast.Store):
             return
-        after = is_before(wrap, use) and use.lineno > wrap.lineno
+        after = _is_behind(module, use, wrap)
         rebound = any(is_before(each, use) for each in stored)
         below = any(each is block for each in module.ancestors(use))
         if after and below and not rebound and module.function_of(use) is function:
             yield up
+
+
+def _is_behind(module: Module, use: ast.Name, wrap: ast.Assign) -> bool:
+    return is_before(wrap, use) and not within(use, wrap, module)
 
 
 def _behind(module: Module, use: ast.Attribute) -> Fix | None:

@@ -11,6 +11,7 @@ from tensortrail.rules.shared.functions import parameter_names
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import ACCELERATORS, TO_DEVICE, moves_to_cpu
 from tensortrail.rules.shared.objects import called, given, is_before, keyword, receiver, within
+from tensortrail.rules.shared.origins import text_behind
 from tensortrail.rules.words import Kind
 
 _OF_TENSORS = frozenset(
@@ -371,7 +372,10 @@ def _is_outermost(statement: ast.stmt, move: ast.Call) -> bool:
 
 
 def _is_device(module: Module, node: ast.expr) -> bool:
-    text = module.text(node)
+    said = module.value_of(node)
+    if isinstance(said.constant, str) or said.kinds & {Kind.DEVICE, Kind.DEVICE_STRING}:
+        return True
+    text = text_behind(module, node)
     return ("device" in text or "cuda" in text) and "dtype" not in text and text != "cpu"
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tensortrail.rules import Module
 from tensortrail.rules.shards._snapshots import Snapshot, is_shallow, snapshot_of
 from tensortrail.rules.shared.objects import called, given, name_of, receiver, within
-from tensortrail.rules.shared.optimizers import is_optimizer
+from tensortrail.rules.shared.optimizers import is_optimizer, model_behind
 
 Loop = ast.For | ast.While
 _LOOPS = (ast.For, ast.While)
@@ -17,19 +17,15 @@ _LOOPS = (ast.For, ast.While)
 def kept_state(module: Module, value: ast.expr) -> Snapshot | None:
     """The state dict that is kept, by itself or among other things; or the model itself."""
     if isinstance(value, ast.Name):
-        return Snapshot(value.id) if _is_trained(module, value) else None
+        return Snapshot(value.id) if value.id in module.once(_trained, module.top) else None
     members = value.values if isinstance(value, ast.Dict) else [value]
     return next(filter(None, (snapshot_of(module, each) for each in members)), None)
 
 
-def _is_trained(module: Module, model: ast.Name) -> bool:
-    """An optimizer of torch is made of its parameters."""
-    for call in module.calls("parameters", "named_parameters"):
-        owner, up = receiver(call), module.parent(call)
-        of_model = owner is not None and module.text(owner) == model.id
-        if of_model and isinstance(up, ast.Call) and is_optimizer(module, up):
-            return True
-    return False
+def _trained(module: Module, file: ast.AST) -> frozenset[str]:
+    """The models of the parameters of which the file makes an optimizer of torch."""
+    made = (each for each in module.nodes(ast.Call) if is_optimizer(module, each))
+    return frozenset(model_behind(module, each) for each in made)
 
 
 def round_kept(

@@ -49,7 +49,7 @@ class ObjectInCheckpoint(Rule):
     code = "SHD447"
     name = "object-in-checkpoint"
     severity = Severity.ERROR
-    triggers = (("numpy", "torch.save", "torch.load"),)
+    triggers = (("numpy", "torch", "save(", "load("),)
 
     bad = (
         Bad(

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import called, given, receiver
+from tensortrail.rules.shared.objects import called, given, receiver, resolved_name
 from tensortrail.rules.shared.on_meta import meta_context
 from tensortrail.rules.shared.optimizers import model_behind
+from tensortrail.rules.shared.origins import text_behind
 from tensortrail.rules.shared.sentences import one_line
 
 _REPLACE = ("FullyShardedDataParallel", "fully_shard", "parallelize_module", "setup_module")
@@ -232,6 +233,12 @@ def _is_of_fabric(module: Module, call: ast.Call) -> bool:
     """A `Fabric` that the file makes with a strategy that shards."""
     owner = receiver(call)
     origins = module.value_of(owner).origins if owner is not None else ()
-    made = [each for each in origins if isinstance(each, ast.Call) and called(each) == "Fabric"]
-    said = [module.text(each) for call in made for each in given(call)]
-    return any(word in text.lower() for text in said for word in ("fsdp", "modelparallel"))
+    made = [each for each in origins if isinstance(each, ast.Call)]
+    fabrics = [each for each in made if resolved_name(module, each) == "Fabric"]
+    return any(_shards(module, each) for fabric in fabrics for each in given(fabric))
+
+
+def _shards(module: Module, strategy: ast.expr) -> bool:
+    """`"fsdp"`, `FSDPStrategy()`, `ModelParallelStrategy()` or a name for one of them."""
+    said = f"{module.value_of(strategy).constant} {text_behind(module, strategy)}".lower()
+    return "fsdp" in said or "modelparallel" in said

@@ -7,6 +7,7 @@ from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, keyword, names_in, receiver
+from tensortrail.rules.shared.origins import behind
 
 _READS = ("state_dict", "named_parameters", "parameters")
 _VALUES = frozenset("clone detach cpu numpy copy_ norm sum mean tolist item data".split())
@@ -169,6 +170,10 @@ def _is_gathered(module: Module, call: ast.Call) -> bool:
 
 def _read_by(module: Module, call: ast.Call) -> ast.AST | None:
     """The save, or the loop over the weights that takes values of them."""
+    for save in module.calls("torch.save"):
+        data = module.argument(save, 0, "obj")
+        if data is not None and behind(module, data) is call:
+            return save
     for up in module.ancestors(call):
         if isinstance(up, ast.Call) and module.qualified(up.func) == "torch.save":
             return up

@@ -156,14 +156,19 @@ def _is_expanded(module: Module, call: ast.Call) -> bool:
         return True
     first = call.args[0]
     sizes = first.elts if isinstance(first, (ast.Tuple, ast.List)) else call.args
-    return any(module.text(each) not in ("1", "-1") for each in sizes)
+    return not all(_keeps_size(module, each) for each in sizes)
+
+
+def _keeps_size(module: Module, size: ast.expr) -> bool:
+    return module.text(size) in ("1", "-1") or module.value_of(size).constant in (1, -1)
 
 
 def _written(module: Module, made: ast.Assign, name: str) -> ast.AST | None:
     """The first write to it, in the same block or one below, before the name is bound anew."""
     function, block = module.function_of(made), module.parent(made)
     uses = module.uses(name, function)
-    first = bisect.bisect_right(uses, made.lineno, key=lambda each: each.lineno)
+    end = (made.end_lineno or made.lineno, made.end_col_offset or 0)
+    first = bisect.bisect_left(uses, end, key=lambda each: (each.lineno, each.col_offset))
     for use in uses[first:]:
         up = module.parent(use)
         if isinstance(up, ast.AugAssign) and up.target is use:

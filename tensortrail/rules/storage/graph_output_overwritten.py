@@ -7,6 +7,7 @@ from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import is_before, keyword, receiver, within
+from tensortrail.rules.shared.origins import behind
 
 _WITH_GRAPHS = ("reduce-overhead", "max-autotune")
 _KEEPS = ("append", "extend", "insert", "add")
@@ -40,7 +41,7 @@ class GraphOutputOverwritten(Rule):
     code = "STO228"
     name = "graph-output-overwritten"
     severity = Severity.WARNING
-    triggers = (*_WITH_GRAPHS, "CUDAGraph(")
+    triggers = (("torch", "compile(", "mode="), "CUDAGraph(")
 
     bad = (
         Bad(
@@ -181,7 +182,8 @@ def embed(model, batches):
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):
             return
-        for call in module.nodes(ast.Call):
+        compiles = any(_uses_graphs(module, each) for each in module.calls("torch.compile"))
+        for call in module.nodes(ast.Call) if compiles else ():
             by = _compiled(module, call)
             if by is None:
                 continue
@@ -246,9 +248,26 @@ def _uses_graphs(module: Module, node: ast.expr) -> bool:
 def _is_kept_in_loop(module: Module, call: ast.Call) -> bool:
     """`outs.append(fast(batch))`, the list being made before the loop."""
     up = module.parent(call)
-    if not isinstance(up, ast.Call) or call not in up.args or _called(up) not in _KEEPS:
-        return isinstance(up, ast.ListComp) and up.elt is call
-    return _outlives_the_round(module, up)
+    if isinstance(up, ast.ListComp):
+        return up.elt is call
+    if isinstance(up, ast.Assign):
+        return any(_outlives_the_round(module, each) for each in _appends(module, call))
+    is_append = isinstance(up, ast.Call) and call in up.args and _called(up) in _KEEPS
+    return isinstance(up, ast.Call) and is_append and _outlives_the_round(module, up)
+
+
+def _appends(module: Module, call: ast.Call) -> Iterator[ast.Call]:
+    """Where a name of the result is appended, in the loop around the call."""
+    loop = _loop_around(module, call)
+    for append in module.calls(*_KEEPS, inside=loop) if loop is not None else ():
+        added = append.args[0] if append.args else None
+        is_kept = isinstance(added, ast.Name) and behind(module, added) is call
+        if is_kept and _loop_around(module, append) is loop:
+            yield append
+
+
+def _loop_around(module: Module, node: ast.AST) -> ast.For | ast.While | None:
+    return next((e for e in module.ancestors(node) if isinstance(e, (ast.For, ast.While))), None)
 
 
 def _called(call: ast.Call) -> str:
@@ -256,8 +275,7 @@ def _called(call: ast.Call) -> str:
 
 
 def _outlives_the_round(module: Module, append: ast.Call) -> bool:
-    loop = next((e for e in module.ancestors(append) if isinstance(e, (ast.For, ast.While))), None)
-    owner = receiver(append)
+    loop, owner = _loop_around(module, append), receiver(append)
     if loop is None or owner is None or module.function_of(append) is not module.function_of(loop):
         return False
     made = module.value_of(owner).origins if isinstance(owner, ast.Name) else ()
@@ -296,7 +314,7 @@ def _captured(module: Module, append: ast.Call) -> ast.AST | None:
     added = append.args[0] if append.args else None
     if not isinstance(added, ast.Name) or not _outlives_the_round(module, append):
         return None
-    loop = next(e for e in module.ancestors(append) if isinstance(e, (ast.For, ast.While)))
+    loop = _loop_around(module, append)
     if not any(True for _ in module.calls("replay", inside=loop)):
         return None
     for made in module.value_of(added).origins:

@@ -216,7 +216,7 @@ def _compared(module: Module, step: ast.Call, name: str, weight: str) -> ast.Nam
     """A use behind the step in one statement with the weight, or with what was read of it there."""
     function = module.function_of(step)
     read = module.once(_read_again, function or module.top).get(weight, ())
-    again = {target for target, line in read if line > step.lineno} - {name}
+    again = {target for target, at in read if is_before(step, at)} - {name}
     for use in module.uses(name, function):
         if not is_before(step, use):
             continue
@@ -231,13 +231,13 @@ def _compared(module: Module, step: ast.Call, name: str, weight: str) -> ast.Nam
     return None
 
 
-def _read_again(module: Module, function: FunctionNode) -> dict[str, list[tuple[str, int]]]:
-    """The variables that each weight is read into, with the line."""
-    found: dict[str, list[tuple[str, int]]] = {}
+def _read_again(module: Module, function: FunctionNode) -> dict[str, list[tuple[str, ast.Assign]]]:
+    """The variables that each weight is read into, and where."""
+    found: dict[str, list[tuple[str, ast.Assign]]] = {}
     for each in module.nodes(ast.Assign, None if function is module.top else function):
         target = each.targets[0]
         if isinstance(target, ast.Name) and (weight := _weight(module, each.value)):
-            found.setdefault(weight, []).append((target.id, each.lineno))
+            found.setdefault(weight, []).append((target.id, each))
     return found
 
 

@@ -7,6 +7,7 @@ from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, is_before, is_self, receiver, within
+from tensortrail.rules.shared.origins import behind
 
 _HOLD_LAYERS = ("torch.nn.ModuleList", "torch.nn.Sequential")
 _CONTAINERS = ("Sequential", "ModuleList")
@@ -254,7 +255,7 @@ def _has_weights(module: Module, made: ast.expr) -> bool:
         last = name.rpartition(".")[2]
         if last in _CONTAINERS:
             parts = [each.value if isinstance(each, ast.Starred) else each for each in made.args]
-            return any(_has_weights(module, each) for each in parts)
+            return any(_has_weights(module, behind(module, each)) for each in parts)
         return last not in _WITHOUT_WEIGHTS
     facts = module.class_facts(module.value_of(made).cls)
     return facts is not None and bool(facts.file) and bool(facts.registered)
