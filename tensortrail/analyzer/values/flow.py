@@ -47,6 +47,8 @@ class Flow(Evaluator):
 
     def run_function(self, function: FunctionNode, outer: State | None = None) -> None:
         state = outer.copy() if outer is not None else State()
+        for decorator in function.decorator_list:
+            self.value(decorator, state)
         self._bind_parameters(function, state)
         self.end = self._block(function.body, state)
         self.done = True
