@@ -11,7 +11,7 @@ from tensortrail.rules.shared.functions import parameter_names
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import ACCELERATORS, TO_DEVICE, moves_to_cpu
 from tensortrail.rules.shared.objects import called, given, is_before, keyword, receiver, within
-from tensortrail.rules.shared.origins import text_behind
+from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.words import Kind
 
 _OF_TENSORS = frozenset(
@@ -153,6 +153,13 @@ def score(x, device):
     loader = DataLoader(TensorDataset(x), batch_size=8)
     model = nn.Linear(4, 2).to(device)
     model = model.cpu()
+    for inputs, in loader:
+        print(model(inputs))
+
+def halved(x):
+    loader = DataLoader(TensorDataset(x), batch_size=8)
+    kind = torch.half if torch.cuda.is_available() else torch.bfloat16
+    model = nn.Linear(4, 2).to(kind)
     for inputs, in loader:
         print(model(inputs))
 """
@@ -373,9 +380,10 @@ def _is_outermost(statement: ast.stmt, move: ast.Call) -> bool:
 
 def _is_device(module: Module, node: ast.expr) -> bool:
     said = module.value_of(node)
-    if isinstance(said.constant, str) or said.kinds & {Kind.DEVICE, Kind.DEVICE_STRING}:
+    is_text = isinstance(said.constant, str) or isinstance(behind(module, node), ast.JoinedStr)
+    if is_text or said.kinds & {Kind.DEVICE, Kind.DEVICE_STRING}:
         return True
-    text = text_behind(module, node)
+    text = module.text(node)
     return ("device" in text or "cuda" in text) and "dtype" not in text and text != "cpu"
 
 

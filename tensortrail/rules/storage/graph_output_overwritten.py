@@ -191,7 +191,8 @@ def embed(model, batches):
                 yield self._found(module, call, call, by)
             elif found := _used_after_next(module, call):
                 yield self._found(module, found[1], call, by, found[0])
-        for append in module.calls(*_KEEPS):
+        replays = any(True for _ in module.calls("replay"))
+        for append in module.calls(*_KEEPS) if replays else ():
             captured = _captured(module, append)
             if captured is not None:
                 yield self._found(module, append.args[0], append.args[0], captured)
