@@ -72,7 +72,7 @@ print(Net(3), main(3, "cuda"), Training().step)
 def found(folder: Path, files: dict[str, str], code: str = "DEV521") -> list[Finding]:
     """In the first of the files, of a package."""
     texts = {f"pack/{name}": text for name, text in files.items()} | {"pack/__init__.py": ""}
-    texts["run.py"] = RUN
+    texts |= {"run.py": RUN, "pyproject.toml": ""}
     package(folder, texts)
     first = folder / next(iter(texts))
     rule = all_rules()[code]()
