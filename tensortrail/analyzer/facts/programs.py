@@ -13,7 +13,7 @@ _IMPORTS = pattern(
     re.MULTILINE,
 )
 _WORD = pattern(rb"\w+")
-_MOST = 60
+MOST = 60
 """Files of one program that are looked for."""
 
 
@@ -24,7 +24,7 @@ def of_one_program(path: str, importing: Callable[[str], Sequence[str]]) -> Iter
     for known in found:
         yield known
         new = [each for each in importing(known) if each not in found]
-        found += new[: _MOST - len(found)]
+        found += new[: MOST - len(found)]
 
 
 def importing(texts: Mapping[str, bytes], path: str) -> Sequence[str]:

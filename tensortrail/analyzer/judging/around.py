@@ -36,6 +36,19 @@ def around(file: ProjectFile) -> str | None:
     return folder
 
 
+def around_program(file: ProjectFile) -> str:
+    """What looks like the project; where nothing marks its top, the package if that is wider."""
+    top, package = top_of_project(folder_of(file)), package_of(file)
+    if package is None or not _is_within(top, package):
+        return top
+    return package
+
+
+def _is_within(folder: str, other: str) -> bool:
+    inner, outer = (os.path.join(os.path.abspath(each), "") for each in (folder, other))
+    return inner.startswith(outer)
+
+
 def is_so_in(
     file: ProjectFile, path: str | None, question: Callable[..., object], *words: str
 ) -> bool:

@@ -14,9 +14,16 @@ from tensortrail.analyzer.facts.chosen_gpus import (
     numbered_gpu,
 )
 from tensortrail.analyzer.facts.customs import GPU, MAKE_DEFAULT, makes_default
+from tensortrail.analyzer.facts.programs import MOST
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.facts.project_top import top_of_project
-from tensortrail.analyzer.judging.around import around, folder_of, is_so_in, package_of
+from tensortrail.analyzer.judging.around import (
+    around,
+    around_program,
+    folder_of,
+    is_so_in,
+    package_of,
+)
 
 _MOST_FOR_A_CUSTOM = 8
 """Files on which it rests that something is usual in a project."""
@@ -84,20 +91,23 @@ class AsksForGpus:
         file = cast("ProjectFile", self)
         if NAMES_ACCELERATOR.search(file.source.data) or not os.path.isfile(file.path):
             return True
-        return self._is_in_program(NAMES_ACCELERATOR)
+        return self._is_in_program(NAMES_ACCELERATOR, of_many=True)
 
-    def _is_in_program(self, how: re.Pattern[bytes]) -> bool:
-        """The file has it in its text, or one that comes to import it."""
+    def _is_in_program(self, how: re.Pattern[bytes], of_many: bool = False) -> bool:
+        """The file has it in its text, or one that comes to import it. `of_many` is the answer if
+        these are too many to look at."""
         file = cast("ProjectFile", self)
         if not os.path.isfile(file.path):
             return False
-        top, customs, looked_at = top_of_project(folder_of(file)), file.project.customs, set[str]()
+        top, customs, looked_at = around_program(file), file.project.customs, set[str]()
         for path in customs.of_one_program(top, file.path):
             looked_at.add(path)
             if customs.is_written_in(top, path, how):
                 file.project.rest_on_all_of(file, looked_at)
                 return True
         file.project.rest_on_all_of(file, looked_at)
+        if len(looked_at) >= MOST:
+            return of_many
         file.absent.add(os.path.basename(file.path).partition(".")[0])  # who imports this
         return False
 
