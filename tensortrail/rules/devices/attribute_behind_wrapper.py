@@ -201,7 +201,7 @@ def _asked(
             return
         after = _is_behind(module, use, wrap)
         rebound = any(is_before(each, use) for each in stored)
-        below = any(each is block for each in module.ancestors(use))
+        below = block is not None and within(use, block, module)
         if after and below and not rebound and module.function_of(use) is function:
             yield up
 

@@ -6,11 +6,21 @@ from typing import NamedTuple
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._batches import without_counter
 from tensortrail.rules.shared.assignments import pairs_of
 from tensortrail.rules.shared.functions import parameter_names
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import ACCELERATORS, TO_DEVICE, moves_to_cpu
-from tensortrail.rules.shared.objects import called, given, is_before, keyword, receiver, within
+from tensortrail.rules.shared.objects import (
+    called,
+    given,
+    is_before,
+    is_name,
+    keyword,
+    names_in,
+    receiver,
+    within,
+)
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.words import Kind
 
@@ -208,7 +218,7 @@ def fit(data, model, device):
             return
         for loop in module.nodes(ast.For):
             loader = _loader(module, loop.iter)
-            names = _names(_batch(loop)) if loader is not None else frozenset()
+            names = names_in(without_counter(loop)) if loader is not None else set()
             if loader is None or not names or _are_moved(module, loop, names):
                 continue
             for call in module.nodes(ast.Call, loop):
@@ -287,19 +297,7 @@ def _names_a_device(module: Module, data: ast.expr) -> bool:
     return any(word in text for word in (*ACCELERATORS, "device", ".to("))
 
 
-def _batch(loop: ast.For) -> ast.expr:
-    """`x, y` of `for i, (x, y) in enumerate(loader)`."""
-    match loop:
-        case ast.For(target=ast.Tuple(elts=[_, batch]), iter=ast.Call() as over):
-            return batch if called(over) == "enumerate" else loop.target
-    return loop.target
-
-
-def _names(target: ast.expr) -> frozenset[str]:
-    return frozenset(each.id for each in ast.walk(target) if isinstance(each, ast.Name))
-
-
-def _are_moved(module: Module, loop: ast.For, names: frozenset[str]) -> bool:
+def _are_moved(module: Module, loop: ast.For, names: set[str]) -> bool:
     """Anything in the loop moves something, or one of the names is bound anew."""
     if any(True for _ in module.calls(*TO_DEVICE, inside=loop)):
         return True
@@ -315,14 +313,15 @@ def _are_moved(module: Module, loop: ast.For, names: frozenset[str]) -> bool:
 
 
 def _are_tensors(
-    module: Module, loop: ast.For, call: ast.Call, names: frozenset[str], loader: ast.Call
+    module: Module, loop: ast.For, call: ast.Call, names: set[str], loader: ast.Call
 ) -> bool:
     """A dataset of tensors, a batch that is unpacked by its keys, or one that is asked what only
     tensors are asked; and a model that takes it, no pipeline."""
     assert isinstance(call.func, ast.Name)
     kind = module.kind_of(call.func)
     asked = module.calls("parameters", "named_parameters", "train", "eval")
-    if kind is not Kind.MODULE and not any(_is_of(each, call.func.id) for each in asked):
+    owners = [owner for each in asked if (owner := receiver(each)) is not None]
+    if kind is not Kind.MODULE and not any(is_name(each, call.func.id) for each in owners):
         return False
     data = module.argument(loader, 0, "dataset")
     if data is None or any(each.arg is None for each in call.keywords):
@@ -334,12 +333,7 @@ def _are_tensors(
     return any(isinstance(each, ast.Attribute) and each.attr in _OF_TENSORS for each in above)
 
 
-def _is_of(call: ast.Call, name: str) -> bool:
-    owner = receiver(call)
-    return isinstance(owner, ast.Name) and owner.id == name
-
-
-def _is_given(call: ast.Call, names: frozenset[str]) -> bool:
+def _is_given(call: ast.Call, names: set[str]) -> bool:
     """The batch itself, to something that is called by a name."""
     if not isinstance(call.func, ast.Name):
         return False
@@ -361,10 +355,11 @@ def _moved_before(module: Module, loop: ast.For, call: ast.Call) -> _Moved | Non
         if own and not is_before(move, loop):
             continue
         owner, statement = receiver(move), module.statement_of(move)
-        bound = isinstance(statement, ast.Assign) and module.text(statement.targets[0]) == name
-        if (bound and _is_outermost(statement, move)) or (
-            owner is not None and module.text(owner) == name and isinstance(statement, ast.Expr)
-        ):
+        if (
+            isinstance(statement, ast.Assign)
+            and statement.value is move
+            and module.text(statement.targets[0]) == name
+        ) or (owner is not None and module.text(owner) == name and isinstance(statement, ast.Expr)):
             found = move if found is None or is_before(found, move) else found
     if found is None or called(found) == "cpu" or moves_to_cpu(module, found):
         return None
@@ -372,10 +367,6 @@ def _moved_before(module: Module, loop: ast.For, call: ast.Call) -> _Moved | Non
     if called(found) == "to" and not (said and _is_device(module, said[0])):
         return None
     return _Moved(name, module.text(said[0]) if said else called(found), found)
-
-
-def _is_outermost(statement: ast.stmt, move: ast.Call) -> bool:
-    return isinstance(statement, ast.Assign) and statement.value is move
 
 
 def _is_device(module: Module, node: ast.expr) -> bool:
@@ -389,7 +380,7 @@ def _is_device(module: Module, node: ast.expr) -> bool:
 
 def _fix(module: Module, loop: ast.For, moved: _Moved) -> Fix | None:
     """`inputs, labels = inputs.to(device), labels.to(device)` at the beginning of the loop."""
-    target = _batch(loop)
+    target = without_counter(loop)
     names = [each for each in getattr(target, "elts", []) if isinstance(each, ast.Name)]
     if not names or len(names) != len(getattr(target, "elts", [])) or '"' in moved.device:
         return None

@@ -116,5 +116,10 @@ def is_before(one: ast.stmt | ast.expr, other: ast.stmt | ast.expr) -> bool:
     return (one.lineno, one.col_offset) < (other.lineno, other.col_offset)
 
 
+def loop_around(module: Module, node: ast.AST) -> ast.For | ast.While | None:
+    """The innermost one."""
+    return next((e for e in module.ancestors(node) if isinstance(e, (ast.For, ast.While))), None)
+
+
 def within(node: ast.AST, around: ast.AST, module: Module) -> bool:
     return node is around or any(up is around for up in module.ancestors(node))

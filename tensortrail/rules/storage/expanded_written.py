@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import called, receiver
+from tensortrail.rules.shared.objects import called, receiver, within
 
 _EXPANDS = ("expand", "expand_as", "broadcast_to")
 
@@ -166,24 +166,22 @@ def _keeps_size(module: Module, size: ast.expr) -> bool:
 def _written(module: Module, made: ast.Assign, name: str) -> ast.AST | None:
     """The first write to it, in the same block or one below, before the name is bound anew."""
     function, block = module.function_of(made), module.parent(made)
+    if block is None:
+        return None
     uses = module.uses(name, function)
     end = (made.end_lineno or made.lineno, made.end_col_offset or 0)
     first = bisect.bisect_left(uses, end, key=lambda each: (each.lineno, each.col_offset))
     for use in uses[first:]:
         up = module.parent(use)
         if isinstance(up, ast.AugAssign) and up.target is use:
-            return up if _is_below(module, up, block) else None
+            return up if within(up, block, module) else None
         if isinstance(use.ctx, ast.Store):
             return None
         if isinstance(up, ast.Subscript) and up.value is use and isinstance(up.ctx, ast.Store):
-            return module.statement_of(up) if _is_below(module, up, block) else None
+            return module.statement_of(up) if within(up, block, module) else None
         if isinstance(up, ast.Attribute) and _writes(module, up):
-            return module.parent(up) if _is_below(module, up, block) else None
+            return module.parent(up) if within(up, block, module) else None
     return None
-
-
-def _is_below(module: Module, node: ast.AST, block: ast.AST | None) -> bool:
-    return any(each is block for each in module.ancestors(node))
 
 
 def _writes(module: Module, method: ast.Attribute) -> bool:

@@ -6,7 +6,14 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import is_before, keyword, receiver, within
+from tensortrail.rules.shared.objects import (
+    called,
+    is_before,
+    keyword,
+    loop_around,
+    receiver,
+    within,
+)
 from tensortrail.rules.shared.origins import behind
 
 _WITH_GRAPHS = ("reduce-overhead", "max-autotune")
@@ -253,30 +260,22 @@ def _is_kept_in_loop(module: Module, call: ast.Call) -> bool:
         return up.elt is call
     if isinstance(up, ast.Assign):
         return any(_outlives_the_round(module, each) for each in _appends(module, call))
-    is_append = isinstance(up, ast.Call) and call in up.args and _called(up) in _KEEPS
+    is_append = isinstance(up, ast.Call) and call in up.args and called(up) in _KEEPS
     return isinstance(up, ast.Call) and is_append and _outlives_the_round(module, up)
 
 
 def _appends(module: Module, call: ast.Call) -> Iterator[ast.Call]:
     """Where a name of the result is appended, in the loop around the call."""
-    loop = _loop_around(module, call)
+    loop = loop_around(module, call)
     for append in module.calls(*_KEEPS, inside=loop) if loop is not None else ():
         added = append.args[0] if append.args else None
         is_kept = isinstance(added, ast.Name) and behind(module, added) is call
-        if is_kept and _loop_around(module, append) is loop:
+        if is_kept and loop_around(module, append) is loop:
             yield append
 
 
-def _loop_around(module: Module, node: ast.AST) -> ast.For | ast.While | None:
-    return next((e for e in module.ancestors(node) if isinstance(e, (ast.For, ast.While))), None)
-
-
-def _called(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
-
-
 def _outlives_the_round(module: Module, append: ast.Call) -> bool:
-    loop, owner = _loop_around(module, append), receiver(append)
+    loop, owner = loop_around(module, append), receiver(append)
     if loop is None or owner is None or module.function_of(append) is not module.function_of(loop):
         return False
     made = module.value_of(owner).origins if isinstance(owner, ast.Name) else ()
@@ -315,7 +314,7 @@ def _captured(module: Module, append: ast.Call) -> ast.AST | None:
     added = append.args[0] if append.args else None
     if not isinstance(added, ast.Name) or not _outlives_the_round(module, append):
         return None
-    loop = _loop_around(module, append)
+    loop = loop_around(module, append)
     if not any(True for _ in module.calls("replay", inside=loop)):
         return None
     for made in module.value_of(added).origins:

@@ -6,7 +6,14 @@ from collections.abc import Iterator, Sequence
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import called, is_before, is_self, receiver, within
+from tensortrail.rules.shared.objects import (
+    called,
+    is_before,
+    is_self,
+    loop_around,
+    receiver,
+    within,
+)
 from tensortrail.rules.shared.origins import behind
 
 _HOLD_LAYERS = ("torch.nn.ModuleList", "torch.nn.Sequential")
@@ -301,7 +308,7 @@ def _written(module: Module, name: ast.expr) -> ast.AST | None:
 def _of_before_the_loop(module: Module, append: ast.Call) -> ast.Assign | None:
     """The one assignment, outside of the loop around the call, that made the layer that it is
     given; and the list becomes layers."""
-    loop = next((e for e in module.ancestors(append) if isinstance(e, (ast.For, ast.While))), None)
+    loop = loop_around(module, append)
     owner, added = receiver(append), append.args[0] if append.args else None
     if loop is None or not isinstance(owner, ast.Name) or not isinstance(added, ast.Name):
         return None
