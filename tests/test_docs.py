@@ -24,7 +24,9 @@ from tensortrail.cli.parser import parser
 from tensortrail.cli.reference import page
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "benchmarks/README.md"])
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")]
+)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 CONFIGURED = r"^\| `([\w-]+)` \| [\w ]+ \| `([^`]+)` \|"
 FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
