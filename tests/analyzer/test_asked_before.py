@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import pytest
@@ -98,6 +99,17 @@ class Package:
         assert before in text
         self.write(**{name: text.replace(before, after)})
 
+    @property
+    def answers(self) -> Path:
+        return self.folder.parent / "cache" / FILE
+
+    def kept(self) -> Any:
+        return json.loads(self.answers.read_bytes().partition(b"\n")[2])
+
+    def asked(self, name: str) -> set[str]:
+        """What the file was asked by others."""
+        return set(self.kept()[1][str(self.folder / f"{name}.py")][1])
+
     def judged(self) -> set[str]:
         """What is judged now; the findings are those of a check without a cache."""
         request = CheckRequest(
@@ -106,6 +118,7 @@ class Package:
         self._judged.clear()
         found = check(request).findings
         self.found = {Path(each.site.file).stem for each in found}
+        self.codes = {each.code for each in found}
         judged = set(self._judged)
         assert found == check(request._replace(cache_dir=None)).findings
         return judged
@@ -192,8 +205,7 @@ def test_both_of_two_changed_files_are_asked(package: Package) -> None:
 
 
 def _spoil(package: Package, asked: object) -> None:
-    file = package.folder.parent / "cache" / FILE
-    made_by, known = json.loads(file.read_bytes().partition(b"\n")[2])
+    file, (made_by, known) = package.answers, package.kept()
     for entry in known.values():
         entry[1] = asked
     stored = json.dumps([made_by, known]).encode()
@@ -270,6 +282,47 @@ def test_what_shows_a_line_of_another_file_is_judged_again_when_it_moves(package
     package.edit("painters", "class Painter:\n", "class Painter:\n\n")
     assert package.judged() == {"alone", "painters"}
     assert package.judged() == set()
+
+
+COUNTED = """import torch
+
+class Counted(torch.nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.proj = torch.nn.Linear(n, n)
+
+    def forward(self, x):
+        return self.proj(x) + torch.arange(x.shape[-1])
+"""
+PROGRAM = """from pkg.counted import Counted
+
+if __name__ == "__main__":
+    print(Counted(3))
+"""
+IMPORTING = """import pkg.counted
+
+DEVICE = "cuda"
+"""
+
+
+def test_who_imports_a_file_is_asked_what_it_imports_and_whether_it_names_a_gpu(
+    package: Package,
+) -> None:
+    package.write(counted=COUNTED, program=PROGRAM, __init__=IMPORTING)
+    package.judged()
+    assert "DEV521" in package.codes
+    asked = {each.partition("\t")[0].partition(":")[2] for each in package.asked("__init__")}
+    assert {"imports", "names_accelerator"} <= asked
+    assert "whole" not in package.asked("__init__")
+    package.edit("__init__", "import pkg.counted", "import pkg.other")
+    assert "counted" in package.judged()
+    assert "DEV521" not in package.codes
+    package.edit("__init__", "import pkg.other", "import pkg.counted")
+    assert "counted" in package.judged()
+    assert "DEV521" in package.codes
+    package.edit("__init__", '"cuda"', '"cpu"')
+    assert "counted" in package.judged()
+    assert "DEV521" not in package.codes
 
 
 def test_without_the_answers_all_who_asked_are_judged(package: Package) -> None:

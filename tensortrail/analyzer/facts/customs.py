@@ -163,9 +163,9 @@ class Customs:
 
         return of_one_program(path, named)
 
-    def is_written_in(self, folder: str, path: str, how: re.Pattern[bytes]) -> bool:
-        """The text of the file below the folder has it."""
-        return how.search(self._texts_of(folder).get(path, b"")) is not None
+    def text_in(self, folder: str, path: str) -> bytes:
+        """The text of the file below the folder; nothing if it is not there."""
+        return self._texts_of(folder).get(path, b"")
 
     def is_written(self, folder: str, word: str, how: re.Pattern[bytes]) -> str | None:
         """A file below the folder that has the word in a place that the pattern tells."""

@@ -34,7 +34,7 @@ def importing(texts: Mapping[str, bytes], path: str) -> Sequence[str]:
     around, many = os.path.basename(folder).encode(), sum(_name(each) == name for each in texts) > 1
     found = []
     for each, text in texts.items():
-        words = _imported(text) if name in text else frozenset()
+        words = imported(text) if name in text else frozenset()
         if name in words and not (many and around not in words and not _is_in(each, folder)):
             found.append(each)
     return found
@@ -50,7 +50,7 @@ def _folder_of(path: str) -> str:
     return os.path.dirname(folder) if name.partition(".")[0] == "__init__" else folder
 
 
-def _imported(text: bytes) -> frozenset[bytes]:
+def imported(text: bytes) -> frozenset[bytes]:
     """All words of its imports."""
     said = b" ".join(each.group() for each in _IMPORTS.finditer(text))
     return frozenset(_WORD.findall(said))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from tensortrail.analyzer.facts import chosen_gpus, customs
 from tensortrail.analyzer.facts.customs import called_in, defined_in
+from tensortrail.analyzer.facts.mentions import is_named
 from tensortrail.analyzer.facts.namesakes import namesakes_in
+from tensortrail.analyzer.facts.programs import imported
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.syntax.guarded_statements import moves_in
 from tensortrail.rules.words import GuardedStatement, Namesake, ProjectCall
@@ -59,3 +61,20 @@ def numbered_gpu(file: ProjectFile, root: ast.AST) -> int:
 def sets_gpu(file: ProjectFile, root: ast.AST, word: str) -> bool:
     """It sets the GPU that is current."""
     return chosen_gpus.SETS_GPU.search(file.source.data) is not None
+
+
+def names_accelerator(file: ProjectFile, root: ast.AST) -> bool:
+    return chosen_gpus.NAMES_ACCELERATOR.search(file.source.data) is not None
+
+
+def names_other_backend(file: ProjectFile, root: ast.AST) -> bool:
+    return chosen_gpus.OTHER_BACKEND.search(file.source.data) is not None
+
+
+def imports(file: ProjectFile, root: ast.AST) -> Set[bytes]:
+    """All words of its imports: which files it is of one program with."""
+    return imported(file.source.data)
+
+
+def has_name(file: ProjectFile, root: ast.AST, name: str) -> bool:
+    return is_named(file.source.data, name)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import cast
 
 from tensortrail.analyzer.facts import texts_asked
@@ -14,7 +16,7 @@ from tensortrail.analyzer.facts.chosen_gpus import (
     numbered_gpu,
 )
 from tensortrail.analyzer.facts.customs import GPU, MAKE_DEFAULT, makes_default
-from tensortrail.analyzer.facts.programs import MOST
+from tensortrail.analyzer.facts.programs import MOST, imported
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.facts.project_top import top_of_project
 from tensortrail.analyzer.judging.around import (
@@ -66,12 +68,13 @@ class AsksForGpus:
         path = next((each for each in (*beside, *program) if each in numbered), None)
         if path is None:
             file.absent.update((GPU, name.partition(".")[0]))  # who numbers one, or imports this
-            file.project.rest_on_all_of(file, program)
+            _rest_on_program(file, top, program, texts_asked.numbered_gpu, numbered_gpu)
             return None
         line = numbered[path]
         file.project.rest_on(file, path, lambda: line, texts_asked.numbered_gpu, "")
         if path not in beside:
-            file.project.rest_on_all_of(file, program[: program.index(path)])
+            before = program[: program.index(path) + 1]
+            _rest_on_program(file, top, before, texts_asked.numbered_gpu, numbered_gpu)
         return os.path.relpath(path, top), line
 
     def sets_current_gpu(self) -> bool:
@@ -85,27 +88,32 @@ class AsksForGpus:
         return is_so_in(file, found, texts_asked.sets_gpu, word)
 
     def names_other_backend(self) -> bool:
-        return self._is_in_program(OTHER_BACKEND)
+        return self._is_in_program(OTHER_BACKEND, texts_asked.names_other_backend)
 
     def may_use_gpu(self) -> bool:
         file = cast("ProjectFile", self)
         if NAMES_ACCELERATOR.search(file.source.data) or not os.path.isfile(file.path):
             return True
-        return self._is_in_program(NAMES_ACCELERATOR, of_many=True)
+        question = texts_asked.names_accelerator
+        return self._is_in_program(NAMES_ACCELERATOR, question, of_many=True)
 
-    def _is_in_program(self, how: re.Pattern[bytes], of_many: bool = False) -> bool:
+    def _is_in_program(
+        self, how: re.Pattern[bytes], question: Callable[..., bool], of_many: bool = False
+    ) -> bool:
         """The file has it in its text, or one that comes to import it. `of_many` is the answer if
         these are too many to look at."""
         file = cast("ProjectFile", self)
         if not os.path.isfile(file.path):
             return False
-        top, customs, looked_at = around_program(file), file.project.customs, set[str]()
+        top, customs, looked_at = around_program(file), file.project.customs, list[str]()
+        found = False
         for path in customs.of_one_program(top, file.path):
-            looked_at.add(path)
-            if customs.is_written_in(top, path, how):
-                file.project.rest_on_all_of(file, looked_at)
-                return True
-        file.project.rest_on_all_of(file, looked_at)
+            looked_at.append(path)
+            if found := how.search(customs.text_in(top, path)) is not None:
+                break
+        _rest_on_program(file, top, looked_at, question, lambda text: bool(how.search(text)))
+        if found:
+            return True
         if len(looked_at) >= MOST:
             return of_many
         file.absent.add(os.path.basename(file.path).partition(".")[0])  # who imports this
@@ -122,3 +130,20 @@ class AsksForGpus:
         folder = around(file)
         found = file.project.customs.builds_on_device(folder) if folder is not None else None
         return is_so_in(file, found, texts_asked.builds_on_device)
+
+
+def _rest_on_program(
+    file: ProjectFile,
+    top: str,
+    paths: Iterable[str],
+    question: Callable[..., object],
+    of_text: Callable[[bytes], object],
+) -> None:
+    """What is found rests on what each of these files says, and on what it imports."""
+    customs, project = file.project.customs, file.project
+    for path in paths:
+        if path == file.path:
+            continue
+        text = customs.text_in(top, path)
+        project.rest_on(file, path, partial(of_text, text), question, "")
+        project.rest_on(file, path, partial(imported, text), texts_asked.imports, "")

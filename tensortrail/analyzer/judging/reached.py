@@ -6,9 +6,11 @@ import ast
 import os
 from collections.abc import Sequence
 
+from tensortrail.analyzer.facts import texts_asked
 from tensortrail.analyzer.facts.mentions import is_named
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.facts.reach import Answer, Reach
+from tensortrail.analyzer.judging.around import is_so_in
 from tensortrail.analyzer.judging.coming_to import coming_to, may_be_handed_out
 from tensortrail.rules.view import FunctionNode
 
@@ -62,8 +64,7 @@ def _is_handed_out(file: ProjectFile, folder: str, reach: Reach, name: str) -> b
     for path, text in reach.texts.items():
         is_first = path.endswith("__init__.py") and folder in _two_above(path)
         if is_first and is_named(text, name):
-            file.project.rest_on_all_of(file, {path} - {file.path})
-            return True
+            return is_so_in(file, path, texts_asked.has_name, name)
     file.absent.add(name)
     return False
 
