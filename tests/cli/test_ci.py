@@ -72,6 +72,8 @@ def test_the_action_annotates_summarizes_and_fails(project: Path) -> None:
     assert [each["ruleId"] for each in run["results"]] == ["DEV501"]
     code, printed, summary = run_action(project, paths="clean.py bad.py", arguments="--select OFF")
     assert (code, "No findings: 2 files checked." in summary) == (0, True)
+    code, printed, summary = run_action(project, paths="clean.py\nbad.py\n", arguments="\n")
+    assert (code, printed.count("::error")) == (1, 1), "a block of YAML has line ends"
     code, printed, summary = run_action(project, paths="nowhere")
     assert (code, summary) == (2, "")
 

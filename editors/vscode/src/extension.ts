@@ -49,6 +49,7 @@ async function start(): Promise<void> {
       documentSelector: [
         { scheme: "file", language: "python" },
         { scheme: "untitled", language: "python" },
+        { scheme: "vscode-notebook-cell", language: "python" }, // hover and fixes; texts of cells come with notebooks
       ],
       initializationOptions: settings(),
     },

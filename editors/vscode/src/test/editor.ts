@@ -94,6 +94,8 @@ export class Editor {
   readonly documents: Document[] = [];
   readonly shown = new Map<string, Diagnostic[]>();
   readonly providers = new Map<string, Provider>();
+  /** Of the documents that each provider is asked about. */
+  readonly schemes = new Map<string, (string | undefined)[]>();
   readonly commands = new Map<string, () => Promise<void>>();
   readonly errors: string[] = [];
   private readonly opened = new EventEmitter<Document>();
@@ -135,8 +137,9 @@ export class Editor {
     loader._load = (name, ...rest) => (name === "vscode" ? offered : load.call(loader, name, ...rest));
   }
 
-  private register = (kind: string) => (_selector: unknown, provider: Provider) => {
+  private register = (kind: string) => (selector: { scheme?: string }[], provider: Provider) => {
     this.providers.set(kind, provider);
+    this.schemes.set(kind, selector.map((each) => each.scheme));
     return new Disposable();
   };
 

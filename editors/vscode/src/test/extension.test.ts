@@ -27,6 +27,9 @@ test("an editor shows the finding, its story and its fix", { skip: !program && "
   assert.strictEqual(typeof found.code === "object" ? found.code.value : found.code, "DEV501");
   assert.deepStrictEqual([found.range.start.line, found.range.start.character], [1, 17]);
 
+  for (const kind of ["hover", "actions"])
+    assert.deepStrictEqual(editor.schemes.get(kind), ["file", "untitled", "vscode-notebook-cell"], kind);
+
   const token = { isCancellationRequested: false, onCancellationRequested: () => ({ dispose() {} }) };
   const hover = await editor.providers.get("hover")?.provideHover(document, found.range.start, token);
   const told = [hover.contents].flat().map((each: { value: string }) => each.value).join("");
