@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from lsprotocol import types as lsp
 
 from tensortrail.analyzer.choosing.own import OWN
-from tensortrail.analyzer.fixing.fixer import FindAgain, fix_file
+from tensortrail.analyzer.fixing.fixer import Fixed
 from tensortrail.analyzer.fixing.script_settings import patched
 from tensortrail.analyzer.judging.suppress import added_ignores
 from tensortrail.analyzer.reading.source import Source
@@ -58,16 +58,12 @@ def quick_fixes(buffer: Buffer, finding: Finding) -> Iterator[lsp.CodeAction]:
         )
 
 
-def fix_all(
-    buffer: Buffer, findings: Sequence[Finding], find_again: FindAgain
-) -> Iterator[lsp.CodeAction]:
+def fix_all(buffer: Buffer, done: Fixed) -> Iterator[lsp.CodeAction]:
     """Every safe fix that still mends something when the others are made."""
-    program = buffer.program
-    done = fix_file(buffer.name, program, findings, False, find_again)
     if not done.applied:
         return
-    if edits := buffer.edits([_difference(buffer.name, program, done.after)]):
-        title = f"tensortrail: apply {done.applied} safe fixes"
+    if edits := buffer.edits([_difference(buffer.name, done.before, done.after)]):
+        title = f"tensortrail: apply {done.applied} safe fix{'es' * (done.applied != 1)}"
         yield lsp.CodeAction(title, kind=FIX_ALL, edit=_workspace_edit(edits))
 
 

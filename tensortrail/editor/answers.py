@@ -82,7 +82,7 @@ def _follows_notebooks(server: Server) -> None:
 def _follows_settings(server: Server) -> None:
     @server.feature(lsp.WORKSPACE_DID_CHANGE_CONFIGURATION)
     def configured(params: lsp.DidChangeConfigurationParams) -> None:
-        server.configure(params.settings)
+        server.reconfigure(params.settings)
 
     @server.feature(lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES)
     def written(params: lsp.DidChangeWatchedFilesParams) -> None:
@@ -106,7 +106,8 @@ def _answers(server: Server) -> None:
                 if actions.near(buffer, params.text_document.uri, params.range, each):
                     made += actions.quick_fixes(buffer, each)
         if wanted and _wants(wanted, actions.FIX_ALL):
-            made += actions.fix_all(buffer, found, server.projects.check)
+            fixed = await server.fixed(buffer, found)
+            made += actions.fix_all(buffer, fixed) if fixed is not None else ()
         return made
 
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)

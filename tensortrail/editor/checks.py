@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
 from tensortrail.findings import Finding, Site
 
@@ -21,6 +22,8 @@ class Checked:
 
 Check = Callable[[str, bytes], tuple[Sequence[Finding], Sequence[Site]]]
 """Takes a name and its program."""
+
+T = TypeVar("T")
 
 
 class Checks:
@@ -60,6 +63,10 @@ class Checks:
             asked.set_result(check())
         except Exception as error:
             asked.set_exception(error)
+
+    def between(self, does: Callable[[], T]) -> Future[T]:
+        """Something else that checks; never beside another check, which knows the same project."""
+        return self._worker.submit(does)
 
     def newest(self, uri: str) -> Future[Checked | None] | None:
         return self._asked.get(uri)

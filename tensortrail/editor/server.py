@@ -12,6 +12,7 @@ from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
 
 from tensortrail.analyzer.choosing.own import CRASHED, own_finding
+from tensortrail.analyzer.fixing.fixer import Fixed, fix_file
 from tensortrail.analyzer.judging.suppress import silenced, suppressions_in
 from tensortrail.editor import diagnostics
 from tensortrail.editor.buffers import Buffer, File
@@ -53,11 +54,14 @@ class Server(LanguageServer):
         self._loop = asyncio.get_running_loop()
         encoding = self.workspace.position_encoding
         self.documents.encoding = str(getattr(encoding, "value", encoding) or "utf-16")
-        self.configure(options)
+        self._configure(_own(options) or {})
 
-    def configure(self, settings: Any) -> None:
-        given = settings.get("tensortrail", settings) if isinstance(settings, dict) else {}
-        given = given if isinstance(given, dict) else {}
+    def reconfigure(self, settings: Any) -> None:
+        """What says nothing of us changes nothing: some clients send it at once, and empty."""
+        if (given := _own(settings)) is not None:
+            self._configure(given)
+
+    def _configure(self, given: dict[str, Any]) -> None:
         self.shows_hints = given.get("inlayHints") is True
         self.fades_unrecorded = given.get("fadeUnrecorded") is True
         self.projects.configure(given)
@@ -94,6 +98,15 @@ class Server(LanguageServer):
         if checked is None or checked.version != buffer.version:
             return None
         return buffer, checked.findings
+
+    async def fixed(self, buffer: Buffer, findings: Sequence[Finding]) -> Fixed | None:
+        """With all safe fixes, tried where the checks are made; None if the text went on."""
+        version, program = buffer.version, buffer.program
+        asked = self.checks.between(
+            lambda: fix_file(buffer.name, program, findings, False, self.projects.check)
+        )
+        done = await asyncio.wrap_future(asked)
+        return done if buffer.version == version else None
 
     def clear(self, documents: Sequence[str]) -> None:
         for each in documents:
@@ -157,3 +170,14 @@ class Server(LanguageServer):
     def _complain(self, message: str) -> None:
         told = lsp.ShowMessageParams(lsp.MessageType.Error, f"tensortrail: {message}")
         self._later(self.window_show_message, told)
+
+
+def _own(settings: Any) -> dict[str, Any] | None:
+    """Our part of a client's settings, which may be the whole; None if they have none."""
+    if not isinstance(settings, dict):
+        return None
+    if "tensortrail" in settings:
+        own = settings["tensortrail"]
+        return own if isinstance(own, dict) else {}
+    of_others = any(isinstance(each, dict) for each in settings.values())  # none of ours is one
+    return None if of_others else settings or None

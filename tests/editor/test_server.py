@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -122,6 +123,9 @@ def test_all_safe_fixes_at_once(client: Client, folder: Path) -> None:
     (safe,) = client.actions(uri, first.range)
     assert safe.is_preferred
     (action,) = client.actions(uri, NOWHERE, lsp.CodeActionKind.SourceFixAll)
+    client.replace(uri, UNUSED)
+    (one,) = client.actions(uri, NOWHERE, lsp.CodeActionKind.SourceFixAll)
+    assert one.title == "tensortrail: apply 1 safe fix"
     assert (action.title, action.kind) == (
         "tensortrail: apply 2 safe fixes",
         "source.fixAll.tensortrail",
@@ -248,17 +252,21 @@ def test_settings_of_the_client(client: Client, folder: Path) -> None:
     uri = (folder / "settings.py").as_uri()
     client.open(uri, RISKY)
     assert codes(client.diagnostics(uri)) == ["DEV501"]
-    given: tuple[dict[str, dict[str, list[str]]], ...] = (
-        {"tensortrail": {"ignore": ["DEV501"]}},
-        {"tensortrail": {}},
+    given: tuple[tuple[dict[str, Any] | None, list[str]], ...] = (
+        ({"tensortrail": {"ignore": ["DEV501"]}}, []),
+        ({}, []),  # Emacs sends it after the start: what was set stays
+        (None, []),
+        ({"python": {"select": ["DEV501"]}}, []),
+        ({"tensortrail": {}}, ["DEV501"]),
+        ({"ignore": ["DEV501"]}, []),
+        ({"tensortrail": None}, ["DEV501"]),
     )
-    for settings in given:
+    for settings, expected in given:
         client.tell(
             lsp.WORKSPACE_DID_CHANGE_CONFIGURATION, lsp.DidChangeConfigurationParams(settings)
         )
         client.replace(uri, RISKY)
-        expected = [] if settings["tensortrail"] else ["DEV501"]
-        assert codes(client.diagnostics(uri)) == expected
+        assert codes(client.diagnostics(uri)) == expected, settings
     client.tell(
         lsp.WORKSPACE_DID_CHANGE_CONFIGURATION,
         lsp.DidChangeConfigurationParams({"tensortrail": {"select": 3}}),
@@ -266,7 +274,10 @@ def test_settings_of_the_client(client: Client, folder: Path) -> None:
     client.replace(uri, RISKY)
     assert client.diagnostics(uri) == ()
     assert any("tensortrail.select must be a list of texts" in each for each in client.messages)
-    client.tell(lsp.WORKSPACE_DID_CHANGE_CONFIGURATION, lsp.DidChangeConfigurationParams({}))
+    client.tell(
+        lsp.WORKSPACE_DID_CHANGE_CONFIGURATION,
+        lsp.DidChangeConfigurationParams({"tensortrail": {}}),
+    )
 
 
 def test_a_check_that_fails_is_a_finding(
