@@ -18,6 +18,7 @@ from tensortrail.cli.console import counted, fail, say, wants_color, width, writ
 from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
 from tensortrail.cli.left_out import notes, why_nothing
 from tensortrail.cli.request import configuration, paths_of, refuse_mixed_up, requested, shown
+from tensortrail.cli.selection import some_read_code, why_no_rule
 from tensortrail.config import SEVERITIES, Config
 
 if TYPE_CHECKING:
@@ -37,15 +38,15 @@ def run(options: Namespace) -> int:
         write_text(shown(config, paths), sys.stdout)
         return CLEAN
     request = requested(config, options, paths)
+    if not (request.syntax or some_read_code(request.codes)):
+        fail("no rule is left that reads code", *why_no_rule(config))
+        return FAILED
     result = _checked(request)
     if result.missing:
         for path in result.missing:
             fail(f"no such file or directory: {path}", *_meant_as_rule(path, options))
         return FAILED
-    if not result.files and options.changed_only:
-        write_text("No findings: no Python file was changed.", sys.stdout)
-        return CLEAN
-    if not (result.files or result.pointers or options.allow_empty):
+    if not (result.files or result.pointers or options.allow_empty or options.changed_only):
         fail(f"no Python files found in {', '.join(paths)}", *why_nothing(result))
         return FAILED
     _say_all(notes(result))
@@ -152,7 +153,7 @@ def _report(
     nothing = not (found or fixed or result.problems or options.statistics)
     if nothing and config.output_format == "text":
         known = f" {len(result.known)} more in the baseline." if result.known else ""
-        _emit(options, f"No findings: {counted(len(result.files), 'file')} checked.{known}")
+        _emit(options, f"No findings: {_looked_at(result, options)}.{known}")
         return
     from tensortrail.analyzer.fixing.fixer import with_previews
     from tensortrail.findings import Report
@@ -176,6 +177,12 @@ def _report(
         for problem in result.problems:
             say(problem)
     _emit(options, render(format, report, color=color, width=width()))
+
+
+def _looked_at(result: CheckResult, options: Namespace) -> str:
+    if options.changed_only and not result.files:
+        return "no Python file was changed"
+    return f"{counted(len(result.files), 'file')} checked"
 
 
 def _to_show(findings: tuple[Finding, ...], config: Config) -> tuple[Finding, ...]:

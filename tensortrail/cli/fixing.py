@@ -12,6 +12,7 @@ from tensortrail.analyzer.fixing.fixer import Fixed, compiles, fix_file, unified
 from tensortrail.analyzer.judging.engine import Checker
 from tensortrail.analyzer.reading.python_files import fits, python_of, with_python
 from tensortrail.analyzer.reading.source import Unreadable
+from tensortrail.cli.console import counted
 from tensortrail.files import read, write
 from tensortrail.findings import Finding
 
@@ -96,7 +97,7 @@ def add_ignores(result: CheckResult, findings: Sequence[Finding]) -> list[str]:
             comments += len(edits)
         except OSError as error:
             messages.append(f"{path}: not changed: {error.strerror or error}")
-    return [*messages, f"Added {comments} suppressions in {len(done)} files."]
+    return [*messages, f"Added {counted(comments, 'suppression')} in {counted(len(done), 'file')}."]
 
 
 def _by_file(findings: Sequence[Finding]) -> Iterator[tuple[str, list[Finding]]]:

@@ -29,7 +29,7 @@ def run(options: Namespace) -> int:
     if files is None:
         return FAILED
     if not files.several:
-        fail(f"{path}: a run of one process: tensortrail report {options.run} tells of it")
+        fail(f"{path}: a run of one process; read it with: tensortrail report {options.run}")
         return FAILED
     return _answer(_parquet(files), options)
 

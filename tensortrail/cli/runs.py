@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 def run(options: Namespace) -> int:
+    from tensortrail.tracer.trail.run_files import folder_of_runs
+
     folder = Path(options.folder)
+    folder = folder_of_runs(folder) if folder.is_dir() else folder
     if options.compare:
         return _compare(folder, options)
     if options.remove:

@@ -21,6 +21,26 @@ def selected_by_name(config: Config) -> frozenset[str]:
     return frozenset(codes_of(named)) if named else frozenset()
 
 
+def some_read_code(codes: frozenset[str] | None) -> bool:
+    """Whether any of these rules looks at code; those of stored files and of runs do not."""
+    if codes is None:
+        return True
+    from tensortrail.analyzer.choosing.rule_index import listed
+
+    rules = listed()
+    return any(code not in rules or rules[code].reads_code for code in codes)
+
+
+def why_no_rule(config: Config) -> list[str]:
+    """What to say where the selection holds no rule for code."""
+    chosen = ",".join((*config.select, *config.extend_select)) or "DEFAULT"
+    left_out = f" without {','.join(config.ignore)}" if config.ignore else ""
+    return [
+        f"selected: {chosen}{left_out}",
+        "rules of stored files and of runs do not count: tensortrail doctor and trace run those",
+    ]
+
+
 def codes_of(selectors: Iterable[str]) -> set[str]:
     from tensortrail.analyzer.choosing.rule_index import listed
 

@@ -96,3 +96,13 @@ def test_what_git_refuses_is_told(
     assert "--changed-only: git: " in found(capsys, "--changed-only")[2]
     monkeypatch.setenv("PATH", "")
     assert "--changed-only needs git" in found(capsys, "--changed-only")[2]
+
+
+def test_without_a_change_there_is_a_report_too(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", "--changed-only"]) == 0
+    assert capsys.readouterr().out == "No findings: no Python file was changed.\n"
+    sarif = ["check", "--changed-only", "--output-format", "sarif", "--output-file", "found.sarif"]
+    assert main(sarif) == 0
+    assert '"results": []' in Path("found.sarif").read_text(), "an upload fails without a file"

@@ -53,6 +53,26 @@ def test_the_cost_of_each_rule(project: Path, capsys: pytest.CaptureFixture[str]
     assert "error[DEV501]" in out
 
 
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ("--ignore ALL", 2),
+        ("--select DEV501 --ignore DEV", 2),
+        ("--select CKP", 2),
+        ("--ignore ALL --syntax", 0),
+        ("--select TTR002", 0),
+        ("--select CKP,OFF", 0),
+    ],
+)
+def test_a_check_without_rules_is_refused(
+    project: Path, capsys: pytest.CaptureFixture[str], options: str, code: int
+) -> None:
+    told = run(capsys, *options.split())
+    assert told[0] == code
+    assert ("no rule is left that reads code" in told[2]) == (code == 2)
+    assert ("No findings" in told[1]) == (code == 0)
+
+
 NOTED = "import torch\n\ndef f(p, device):\n    return torch.load(p).to(device)\n\ng = f\n"
 
 

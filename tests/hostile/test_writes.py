@@ -43,7 +43,7 @@ def test_suppressions_are_added_once_too(attacked: Attacked) -> None:
     (attacked.project / "b.py").symlink_to("a.py")
     done = attacked.check(".", "--add-ignores")
     assert first.read_text().count("tensortrail: ignore") == 1
-    assert "Added 1 suppressions in 1 files." in done.err
+    assert "Added 1 suppression in 1 file." in done.err
 
 
 @POSIX

@@ -11,7 +11,7 @@ from tensortrail.tracer.trail.last_state import ENDING
 from tensortrail.tracer.trail.layout import SUFFIX
 from tensortrail.tracer.trail.outcome import outcome
 from tensortrail.tracer.trail.reader import NotATrail, Part, read_ends
-from tensortrail.tracer.trail.run_files import files_of_run
+from tensortrail.tracer.trail.run_files import files_of_run, runs_in
 
 PARQUET = "run.parquet"
 """A file; of several ranks a folder."""
@@ -36,8 +36,7 @@ class KeptRun:
 
 def kept_runs(folder: Path) -> list[KeptRun]:
     """The newest first."""
-    folders = [each for each in folder.iterdir() if each.is_dir()] if folder.is_dir() else []
-    found = [_run(each) for each in folders if files_of_run(each)]
+    found = [_run(each) for each in runs_in(folder)] if folder.is_dir() else []
     return sorted(found, key=lambda each: -each.started)
 
 

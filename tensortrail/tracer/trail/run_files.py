@@ -15,7 +15,8 @@ DEFAULT_DIRECTORY = ".tensortrail"
 def read_parts(path: str | os.PathLike[str]) -> tuple[list[Part], list[str]]:
     """The parts of the run at that place, main process first, and what could not be read.
 
-    The place is a trail file, the directory of a run, or one that holds several: the newest."""
+    The place is a trail file, the directory of a run, or one that holds several: the newest. A
+    folder of programs stands for the runs in its `.tensortrail`."""
     parts, trouble = parts_of(map(str, trail_files(Path(path))))
     if not parts:
         raise NotATrail("; ".join(trouble) or f"{path}: no trail")
@@ -55,10 +56,21 @@ def trail_files(path: Path) -> list[Path]:
         raise NotATrail(f"{path}: no such file or directory")
     if found := files_of_run(path):
         return found
-    runs = [each for each in path.iterdir() if each.is_dir() and files_of_run(each)]
+    folder = folder_of_runs(path)
+    runs = runs_in(folder)
     if not runs:
-        raise NotATrail(f"{path}: no trail in it")
-    return trail_files(max(runs, key=lambda each: each.stat().st_mtime))
+        raise NotATrail(f"{folder}: no trail in it")
+    return files_of_run(max(runs, key=lambda each: each.stat().st_mtime))
+
+
+def folder_of_runs(folder: Path) -> Path:
+    """The folder itself; without runs of its own, the `.tensortrail` in it."""
+    below = folder / DEFAULT_DIRECTORY
+    return below if below.is_dir() and not runs_in(folder) else folder
+
+
+def runs_in(folder: Path) -> list[Path]:
+    return [each for each in folder.iterdir() if each.is_dir() and files_of_run(each)]
 
 
 def files_of_run(folder: Path) -> list[Path]:
