@@ -150,17 +150,21 @@ def _report(
     to_file = options.output_file is not None
     color = not to_file and wants_color(options.color, stream)
     found, findings = findings, _to_show(findings, config)
+    hidden = len(found) - len(findings)
     nothing = not (found or fixed or result.problems or options.statistics)
     if nothing and config.output_format == "text":
         known = f" {len(result.known)} more in the baseline." if result.known else ""
         _emit(options, f"No findings: {_looked_at(result, options)}.{known}")
         return
     from tensortrail.analyzer.fixing.fixer import with_previews
+    from tensortrail.cli.newer_files import FOR_PEOPLE, told_together
     from tensortrail.findings import Report
     from tensortrail.reporters import TELL_OF_RULES, render
 
     read = _reader(request)
     format = "statistics" if options.statistics else config.output_format
+    if format in FOR_PEOPLE:
+        findings = told_together(findings)
     report = Report(
         findings=tuple(shown_to_people(with_previews(findings, read), read)),
         rules=_infos(findings) if format in TELL_OF_RULES else {},
@@ -171,7 +175,7 @@ def _report(
         root=os.path.abspath(request.root),
         version=__version__,
         short_notes=config.notes == "short",
-        hidden=len(found) - len(findings),
+        hidden=hidden,
     )
     if format in ("json", "gitlab", "junit", "rdjson"):  # no place there for anything else
         for problem in result.problems:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import json
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from tensortrail.analyzer.reading.parsing import parsed
+from tensortrail.analyzer.reading.unreadable import Unreadable
 from tensortrail.cli import main
 
 BAD = 'def f(t):\n    return t.weight.device == "meta"\n'
@@ -307,8 +312,59 @@ def test_syntax_parses_files_without_a_trigger_too(
     code, out, _ = run(capsys, "--syntax", "broken.py")
     assert code == 1
     assert "TTR001" in out
-    assert f"no valid Python 3.{sys.version_info[1]}: " in out
+    assert f"not valid Python 3.{sys.version_info[1]}: " in out
     assert run(capsys, "broken.py")[0] == 0
+
+
+LATER = {
+    "type Pair = tuple[int, int]": True,
+    "class Box[T]: pass": True,
+    "async def f[T: int = int](x): pass": True,
+    """text = f"{x["a"]}" """: True,
+    """text = f"{'\\n'.join(x)}" """: True,
+    """text = t"{x}" """: True,
+    "lazy import torch": True,
+    "try:\n    pass\nexcept A, errors.B:\n    pass": True,
+    "try:\n    pass\nexcept A, error:\n    pass": False,
+    """text = f"{x" + x["a"]""": False,
+    "print 'x'": False,
+    "def f(:": False,
+}
+
+
+@pytest.mark.parametrize("source", LATER)
+def test_syntax_of_later_pythons_is_a_note(source: str) -> None:
+    with suppress(SyntaxError):
+        ast.parse(source)
+        assert LATER[source], "this Python reads it"
+        return
+    with pytest.raises(Unreadable) as told:
+        parsed(source.encode())
+    assert told.value.is_newer is LATER[source]
+
+
+def test_a_long_line_is_looked_at_in_part() -> None:
+    before = time.process_time()
+    with pytest.raises(Unreadable):
+        parsed(b"(" + b'f"{' * 100_000)
+    assert time.process_time() - before < 1
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="this Python reads it")
+def test_files_for_later_pythons_are_told_of_once(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in "abcd":
+        (project / f"{name}.py").write_text(f"type X = int\n{BAD}")
+    told = "a.py:1:6: TTR001 [note] 4 files (a.py, b.py, c.py, ...) are written for a later Python"
+    code, out, _ = run(capsys, "--format", "concise")
+    assert code == 1
+    assert out.splitlines()[0].startswith(told)
+    assert out.count("TTR001") == 1
+    assert len(json.loads(run(capsys, "--format", "json")[1])) == 5, "programs get one a file"
+    assert run(capsys, "a.py", "b.py")[0] == 0
+    assert run(capsys, "a.py", "b.py", "--fail-on", "note")[0] == 1
+    assert " written for a later Python" in run(capsys, "a.py")[1]
 
 
 def test_paths_before_and_behind_an_option(

@@ -20,9 +20,9 @@ OWN = {
             "unreadable-source",
             "A file cannot be read or parsed.",
             Severity.ERROR,
-            "The file is no valid Python, or cannot be opened, so nothing in it was checked. "
-            "All other files were. No syntax is known that is newer than the Python of the check: "
-            "what looks like that of Python 3.12 is a note.",
+            "The file is not valid Python, or cannot be opened, so nothing in it was checked. "
+            "All other files were. The check reads the syntax of the Python that runs it: what "
+            "looks like that of a later one is a note.",
         ),
         (
             UNUSED,

@@ -35,7 +35,7 @@ class CheckRequest(NamedTuple):
     use_triggers: bool = True
     """False runs every rule on every file: to prove that the filter loses nothing."""
     syntax: bool = False
-    """Parse every file, also those without a trigger, to report what is no valid Python."""
+    """Parse every file, also those without a trigger, to report what is not valid Python."""
     stdin: tuple[str, bytes] | None = None
     """One buffer with its file name, instead of paths."""
     only: frozenset[str] | None = None

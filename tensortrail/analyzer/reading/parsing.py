@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-import re
 import sys
 from collections.abc import Collection
 
 from tensortrail.analyzer.reading.limits import Limit
+from tensortrail.analyzer.reading.newer_python import is_newer
 from tensortrail.analyzer.reading.pieces import is_large, worth_parsing
 from tensortrail.analyzer.reading.source import Unreadable
 
@@ -21,23 +21,28 @@ def kept(data: bytes, words: Collection[bytes], limit: Limit) -> bytes:
     return data
 
 
-PYTHON = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
+VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
 """Whose syntax is known here: that of the Python that runs the check."""
-
-
-_NEWER = re.compile(r"\s*(?:type\s+\w+\s*(?:\[[^=]*)?=|(?:class|(?:async\s+)?def)\s+\w+\s*\[)")
-"""What Python 3.12 reads: `type A = int`, `class B[T]`, `def f[T](x)`."""
+NEWER = (
+    f"written for a later Python than {VERSION}, so not checked: "
+    "run the check with the Python of the project"
+)
 
 
 def parsed(data: bytes) -> ast.Module:
     try:
         return ast.parse(data)
     except SyntaxError as error:
-        message = f"no valid {PYTHON}: {error.msg}"
-        found = Unreadable(message, error.lineno or 1, error.offset or 1)
-        found.is_newer = _NEWER.match(error.text or "") is not None
-        raise found from error
+        raise _unreadable(error) from error
     except ValueError as error:
-        raise Unreadable(f"no valid {PYTHON}: {error}") from error
+        raise Unreadable(f"not valid Python {VERSION}: {error}") from error
     except (RecursionError, MemoryError) as error:
         raise Unreadable("nested too deeply to be parsed") from error
+
+
+def _unreadable(error: SyntaxError) -> Unreadable:
+    newer = is_newer(error)
+    message = NEWER if newer else f"not valid Python {VERSION}: {error.msg}"
+    found = Unreadable(message, error.lineno or 1, error.offset or 1)
+    found.is_newer = newer
+    return found

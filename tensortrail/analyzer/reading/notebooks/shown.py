@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from tensortrail.analyzer.reading.notebooks.program import Mark, marks
-from tensortrail.analyzer.reading.parsing import PYTHON
+from tensortrail.analyzer.reading.parsing import VERSION
 from tensortrail.analyzer.reading.source import Source
 from tensortrail.findings import Edit, Finding, Fix, Setting, Site, Step
 
@@ -72,7 +72,7 @@ def broken(path: str, program: bytes) -> Iterator[tuple[str, Site]]:
     for each in marks(program):
         if each.error:
             line, _ = Source(path, program).position(each.start)
-            yield f"no valid {PYTHON}: {each.error}", Site(path, line)
+            yield f"not valid Python {VERSION}: {each.error}", Site(path, line)
 
 
 def in_cells(finding: Finding, read: Callable[[str], bytes]) -> Finding:
