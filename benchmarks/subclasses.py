@@ -130,7 +130,7 @@ def _count(each: Examination, use: str) -> str:
 def _saved(each: Examination) -> str:
     (row,) = (row for row in each.rows if row.op == "dcp.async_save, dcp.load")
     if row.verdict is Verdict.WRONG_VALUES:
-        return "**silent loss**" if "nobody wrote" in row.told else "other values"
+        return "**silent loss**" if "uninitialised" in row.told else "other values"
     return {Verdict.HANDLED: "right", Verdict.NOT_APPLICABLE: "–"}.get(row.verdict, "raises")
 
 

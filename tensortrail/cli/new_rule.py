@@ -115,7 +115,7 @@ def refusal(code: str, name: str) -> str:
     if code[:3] not in FAMILIES or not re.fullmatch(r"[A-Z]{3}\d{3}", code):
         return f"{code} is no code of a family: {', '.join(FAMILIES)} and three digits"
     if not re.fullmatch(r"[a-z]+(-[a-z0-9]+)*", name):
-        return f"{name} is no name of a rule: small letters, with hyphens between the words"
+        return f"{name} is not a name for a rule: small letters, with hyphens between the words"
     rules = all_rules()
     if code in rules:
         return f"{code} is {rules[code].name}; {free_code(code[:3])} is free"

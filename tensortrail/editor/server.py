@@ -57,7 +57,7 @@ class Server(LanguageServer):
         self._configure(_own(options) or {})
 
     def reconfigure(self, settings: Any) -> None:
-        """What says nothing of us changes nothing: some clients send it at once, and empty."""
+        """Settings without a part for us change nothing: some clients send empty ones at once."""
         if (given := _own(settings)) is not None:
             self._configure(given)
 

@@ -251,6 +251,7 @@ class Rule:
             severity=cls.usual_severity().value,
             confidence=cls.confidence.value,
             default=cls.default,
+            notes=cls.notes,
             since=cls.since,
             reads_code=cls.reads_code(),
             watches_runs=cls.watches_runs(),

@@ -22,6 +22,8 @@ class Facts(NamedTuple):
     severity: str
     confidence: str
     default: bool
+    notes: bool
+    """Whether all of its notes are reported by default."""
     since: str
     reads_code: bool
     watches_runs: bool
@@ -69,9 +71,15 @@ def _badges(facts: Facts, bad: Sequence[Bad]) -> str:
         ("Looks at", " and ".join(looks)),
         ("Fix by `check --fix`", "yes" if fixes else "no"),
         ("Since", facts.since or "the next release"),
-        ("On by default", "yes" if facts.default else f"no: `--select {facts.code}`"),
+        ("On by default", _by_default(facts)),
     )
     return "\n".join(["| | |", "| --- | --- |", *(f"| {name} | {said} |" for name, said in rows)])
+
+
+def _by_default(facts: Facts) -> str:
+    if not facts.default:
+        return f"no: `--select {facts.code}`"
+    return "yes" if facts.notes else f"yes; all of its notes with `--select {facts.code}`"
 
 
 def _examples(code: str, bad: Sequence[Bad], good: Sequence[Good]) -> list[str]:

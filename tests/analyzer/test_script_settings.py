@@ -182,4 +182,4 @@ def test_a_value_that_speaks_of_what_the_file_does_not_know() -> None:
 @pytest.mark.parametrize("name", ["a=1, b", "a)#", "class", "", "a.b", "x\n"])
 def test_a_name_that_is_no_name(name: str) -> None:
     odd = Setting("lib", name, "1", "", call="save", at=Site("a.py", 1))
-    assert refusal("save()\n", odd) == "its name is no name of an argument"
+    assert refusal("save()\n", odd) == "its name is not that of an argument"

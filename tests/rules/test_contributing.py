@@ -72,6 +72,6 @@ def test_taken_and_free_codes() -> None:
     assert "is numpy-without-cpu" in new_rule.refusal("DEV503", "another-name")
     assert "a rule of the name" in new_rule.refusal("DEV998", "numpy-without-cpu")
     assert "no code of a family" in new_rule.refusal("ABC501", "some-risk")
-    assert "no name of a rule" in new_rule.refusal("DEV998", "Some Risk")
+    assert "not a name for a rule" in new_rule.refusal("DEV998", "Some Risk")
     assert not new_rule.refusal("DEV998", "some-risk")
     assert all(new_rule.free_code(prefix) not in all_rules() for prefix in new_rule.FAMILIES)

@@ -81,7 +81,7 @@ def _change(path: str, data: bytes, setting: Setting) -> _Change:
 def _check_names(tree: ast.Module, setting: Setting) -> None:
     """The value is written into this file: what it speaks of must be known there."""
     if not setting.name.isidentifier() or keyword.iskeyword(setting.name):
-        raise Refused("its name is no name of an argument")
+        raise Refused("its name is not that of an argument")
     try:
         value = ast.parse(setting.value, mode="eval")
         brought = bound_names(ast.parse(setting.imports))

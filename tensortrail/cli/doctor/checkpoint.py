@@ -66,7 +66,7 @@ def _listed(options: Namespace) -> int:
     from tensortrail.doctor.checkpoint.manifest import NAME, write_manifest
 
     if not os.path.isdir(options.path):
-        fail(f"{options.path} is no folder: a manifest lists the files of one")
+        fail(f"{options.path} is not a folder: a manifest lists the files of one")
         return FAILED
     try:
         count = write_manifest(options.path)

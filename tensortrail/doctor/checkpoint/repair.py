@@ -138,7 +138,7 @@ def _write(checkpoint: Checkpoint, plan: Plan, folder: Path, link: bool) -> None
         if name in plan.rewritten:
             write_anew(files[name], folder / name, plan.rewritten[name])
         elif not source.is_file() or not _belongs(source, Path(checkpoint.path)):
-            plan.done.append(f"left out {name}, which is no file of this folder")
+            plan.done.append(f"left out {name}, which is not a file of this folder")
         else:
             write_copy(source, folder / name, link)
     if plan.index:

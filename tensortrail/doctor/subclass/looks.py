@@ -95,12 +95,12 @@ def difference(got: Look, wanted: Look) -> str:
     other = [name for name, each in wanted.inner.items() if not equal(got.inner[name], each)]
     if other:
         unwritten = [name for name in other if _unwritten(got.inner[name], wanted.inner[name])]
-        state = "memory nobody wrote" if unwritten else "other values"
+        state = "uninitialised memory" if unwritten else "other values"
         return f"{_listed(unwritten or other)} has {state}"
     if wanted.plain is not None and not wanted.inner:
         if got.plain is None:
             return "does not tell its values any more"
-        state = "memory nobody wrote" if _unwritten(got.plain, wanted.plain) else "other values"
+        state = "uninitialised memory" if _unwritten(got.plain, wanted.plain) else "other values"
         return f"has {state}"
     return ""
 

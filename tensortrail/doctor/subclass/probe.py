@@ -49,7 +49,7 @@ class Subject:
     def tensor(self) -> torch.Tensor:
         made = self.make()
         if not isinstance(made, torch.Tensor):
-            raise CannotMake(f"it gave a {type(made).__name__}, which is no tensor")
+            raise CannotMake(f"it gave a {type(made).__name__}, which is not a tensor")
         return made.detach() if made.requires_grad else made
 
     def other(self) -> torch.Tensor:

@@ -17,12 +17,12 @@ _WRAPPERS = (
 
 
 class AttributeBehindWrapper(Rule):
-    """A method or attribute of a model is asked of the `DataParallel` around it.
+    """A method or attribute of a model is looked up on the `DataParallel` around it.
 
     ## What it does
-    Reports `model.encode(x)` where `model` is a `DataParallel` or `DistributedDataParallel` that
-    was made of an object of a class of this project, in the same function, and `encode` is a
-    method or attribute of that class which no `nn.Module` has.
+    Reports `model.encode(x)` where the same function puts an object of a class of this project
+    into a `DataParallel` or `DistributedDataParallel` called `model`, and `encode` is a method or
+    attribute of that class, not of every `nn.Module`.
 
     ## Why is this bad?
     The program ends: `AttributeError: 'DataParallel' object has no attribute 'encode'`. The wrapper

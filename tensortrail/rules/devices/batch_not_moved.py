@@ -42,7 +42,7 @@ class BatchNotMoved(Rule):
     Reports `model(batch)` in a loop over a `DataLoader` that the file makes, if the model was moved
     to a device in the same function, or both are names of the file, and nothing of the batch is.
 
-    Not reported: batches that may be no tensors, loaders with a `collate_fn`, datasets that name a
+    Not reported: batches that may not be tensors, loaders with a `collate_fn`, datasets that name a
     device, files that call `prepare`, `DataParallel` or `set_default_device`, and models that are
     moved to the CPU.
 

@@ -86,7 +86,7 @@ class DeviceMismatch(Rule):
                 continue
             silent = [each for each in events if meta_operand(timeline, each)]
             if wrong := [each for each in silent if _result(each) not in ("", "meta")]:
-                effect = f"gives memory on {_result(wrong[0])} that nobody wrote"
+                effect = f"gives uninitialised memory on {_result(wrong[0])}"
                 yield self._met(timeline, wrong, effect, Severity.ERROR, Confidence.HIGH)
             elif empty := [each for each in silent if _result(each) == "meta"]:
                 effect = "gives a tensor on meta, without values"

@@ -349,7 +349,8 @@ def target(online: torch.Tensor):
             yield self.finding(
                 module,
                 statement,
-                f"`{one_line(module, call.func)}` is no method of a tensor: `copy_` writes into it",
+                f"`{one_line(module, call.func)}` is not a method of a tensor: "
+                "`copy_` writes into it",
             )
 
     def _of_batch(

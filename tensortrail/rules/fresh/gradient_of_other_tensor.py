@@ -16,7 +16,7 @@ from tensortrail.rules.shared.operands import named
 
 
 class GradientOfOtherTensor(Rule):
-    """`torch.autograd.grad` is asked for the gradient of a tensor behind which there is no graph.
+    """`torch.autograd.grad` is called for a tensor that the result was not computed from.
 
     ## What it does
     In a recorded run, reports the `torch.autograd.grad` that failed, and says of the tensor
@@ -82,7 +82,7 @@ def _wants_none(timeline: Timeline, event: Event) -> tuple[str, Fix]:
         return _weights(timeline, event)
     made = _made(event)
     where = f", made{place(made)}" if made is not None and made.line else ""
-    return f"`{variable}`{where}, which wants none", _asked_for(timeline, event, variable)
+    return f"`{variable}`{where}, which requires none", _asked_for(timeline, event, variable)
 
 
 def _weights(timeline: Timeline, event: Event) -> tuple[str, Fix]:

@@ -48,8 +48,8 @@ class CompanionNotMoved(Rule):
 
     Notes with less evidence are: a placeholder such as `torch.tensor([0])` that another method
     replaces; a tensor that the constructor is given, or puts on a device held in a variable; code
-    for an export or for data; modules built under `with torch.device(d):`. Of a tensor that is put
-    on a device held in a variable the note is off by default.
+    for an export or for data; modules built under `with torch.device(d):`. For a tensor that is put
+    on a device held in a variable, the note is off by default.
 
     In a run, reports an operation that met a plain attribute after its module had been moved away,
     and a move that took only some inner tensors of a wrapper tensor along.

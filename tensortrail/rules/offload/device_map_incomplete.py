@@ -11,7 +11,7 @@ from tensortrail.rules.shared.sentences import first_of
 
 
 class DeviceMapIncomplete(Rule):
-    """A device map says nothing of a part of the model.
+    """A device map has no entry for a part of the model.
 
     ## What it does
     In a recorded run, reports the device map that accelerate or transformers refused, with the
@@ -60,7 +60,7 @@ class DeviceMapIncomplete(Rule):
         return self.finding_in_run(
             timeline,
             event,
-            f"the device map says nothing of {names} of `{event.facts.get('model')}`",
+            f"the device map has no entry for {names} of `{event.facts.get('model')}`",
             fixes=[_fix(timeline, event, parts)],
         )
 

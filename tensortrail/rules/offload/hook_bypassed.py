@@ -133,7 +133,7 @@ def scaled(layer, factor):
         caught = event.did is Did.ERROR and was_handled(timeline, event)
         inside = f" in `{function}`" if (function := _function(event)) else ""
         made = str(event.facts.get("result") or "meta")
-        silent = f", and gives memory on {made} that nobody wrote" if made != "meta" else ""
+        silent = f", and gives uninitialised memory on {made}" if made != "meta" else ""
         return self.finding_in_run(
             timeline,
             event,

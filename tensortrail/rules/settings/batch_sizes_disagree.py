@@ -14,7 +14,7 @@ class BatchSizesDisagree(Rule):
     """No number of GPUs makes the three batch sizes agree.
 
     ## What it does
-    Reports a `train_batch_size` that is no multiple of `train_micro_batch_size_per_gpu` times
+    Reports a `train_batch_size` that is not a multiple of `train_micro_batch_size_per_gpu` times
     `gradient_accumulation_steps`, where all three are numbers.
 
     ## Why is this bad?
@@ -92,6 +92,6 @@ class BatchSizesDisagree(Rule):
             yield self.finding_in_settings(
                 settings,
                 whole,
-                f"{whole.told} is no multiple of {product}, the product of the two others",
+                f"{whole.told} is not a multiple of {product}, the product of the two others",
                 f"make it a multiple of {product}, or remove it",
             )

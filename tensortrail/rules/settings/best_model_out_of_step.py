@@ -13,7 +13,7 @@ class BestModelOutOfStep(Rule):
 
     ## What it does
     Reports `load_best_model_at_end` where the strategies of evaluating and of saving differ, or
-    where `save_steps` is no multiple of `eval_steps`.
+    where `save_steps` is not a multiple of `eval_steps`.
 
     ## Why is this bad?
     The Trainer refuses to start: a model that was evaluated but not saved cannot be loaded.
@@ -104,7 +104,7 @@ class BestModelOutOfStep(Rule):
             yield self.finding_in_settings(
                 settings,
                 every,
-                f"{every.told} is no multiple of {each.told}, which {asked.told} needs",
+                f"{every.told} is not a multiple of {each.told}, which {asked.told} needs",
                 "make it a multiple",
             )
 

@@ -106,7 +106,7 @@ num_processes: 2
             yield self.finding_in_settings(
                 settings,
                 given,
-                f"`{name}` is no name that {_reader(settings, refused)}",
+                f"`{name}` is not a name that {_reader(settings, refused)}",
                 f"write `{renamed}`, or remove it" if renamed else "remove it",
                 severity=Severity.ERROR if refused else Severity.WARNING,
                 read_in=known.ZERO_READ_IN if settings.kind is SettingsKind.DEEPSPEED else "",

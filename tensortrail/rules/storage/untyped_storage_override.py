@@ -149,8 +149,8 @@ class Packed(torch.Tensor):
                 f"({event.facts.get('bytes')} bytes) than the last time: what is compared or "
                 "changed here is not the tensor's"
                 if fresh
-                else f"`{event.op}` is given a storage without bytes: the `{kind}` gets memory "
-                "that nobody wrote",
+                else f"`{event.op}` is given a storage without bytes: the `{kind}` gets "
+                "uninitialised memory",
                 confidence=Confidence.HIGH if fresh else Confidence.MEDIUM,
                 evidence={"times": str(len(events))},
             )

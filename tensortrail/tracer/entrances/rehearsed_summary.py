@@ -74,7 +74,7 @@ class Summary:
                 [f"{count} x {what}" for what, count in self._lacks.most_common()]
             )
         if self._stand_ins:
-            yield "passed, and says nothing of what something else stood in for:"
+            yield "passed, which proves nothing about what was replaced by a stand-in:"
             yield from _shortened(
                 [f"{count} x {what}" for what, count in self._stand_ins.most_common()]
             )

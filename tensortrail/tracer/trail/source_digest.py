@@ -26,7 +26,7 @@ def bytes_of(path: str, not_after: float = float("inf")) -> bytes:
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise ValueError("it is no file")
+            raise ValueError("it is not a file")
         if status.st_size > LARGEST:
             raise ValueError("it is too large")
         if status.st_mtime > not_after:

@@ -48,7 +48,7 @@ def test_the_silent_loss_of_an_asynchronous_save() -> None:
     """What is staged is plain memory; read back with the class allowed, it holds nothing."""
     lost = row(examined(Forgets, "save and load"), "dcp.async_save, dcp.load")
     assert lost.verdict is Verdict.WRONG_VALUES
-    assert lost.told == "inner has memory nobody wrote"
+    assert lost.told == "inner has uninitialised memory"
     assert "XFR604" in lost.codes
 
 
@@ -192,7 +192,7 @@ def test_an_instance_that_cannot_be_made_again_is_no_fault_of_the_class() -> Non
     ("make", "told"),
     [
         (lambda: torch.ones(2), "plain torch.Tensor"),
-        (lambda: 3, "a int, which is no tensor"),
+        (lambda: 3, "a int, which is not a tensor"),
         ((lambda once: lambda: once)(weight()), "a new tensor at every call"),
     ],
 )

@@ -54,7 +54,7 @@ def verdict(found: Examination, op: str) -> Verdict:
 def test_the_silent_loss_of_an_asynchronous_save_is_predicted(found: Examination) -> None:
     (lost,) = (each for each in found.rows if each.op == "dcp.async_save, dcp.load")
     assert lost.verdict is Verdict.WRONG_VALUES
-    assert lost.told == "_tensor has memory nobody wrote"
+    assert lost.told == "_tensor has uninitialised memory"
     assert lost.codes == ("XFR604",)
     assert verdict(found, "new_empty(size, device=cpu)") is Verdict.WRONG_TYPE
     assert verdict(found, "StateDictStager.stage") is Verdict.WRONG_TYPE
@@ -76,7 +76,7 @@ def test_the_table_in_the_documentation_is_what_is_seen(found: Examination) -> N
 def test_others_lose_their_values_in_the_same_way(name: str) -> None:
     lost = examined(name, "save and load").rows[-1]
     assert lost.op == "dcp.async_save, dcp.load"
-    assert lost.told == "_data has memory nobody wrote"
+    assert lost.told == "_data has uninitialised memory"
 
 
 @pytest.mark.parametrize("name", MAKERS)

@@ -116,5 +116,5 @@ def test_adapters_of_offloaded_layers_are_placeholders_that_nobody_fills(tmp_pat
     assert error is None
     told = [each for each in found(timeline) if each.code == "DEV502"]
     assert told
-    assert "gives memory on cuda:0 that nobody wrote" in told[0].message
+    assert "gives uninitialised memory on cuda:0" in told[0].message
     assert "is on meta" in told[0].message

@@ -31,7 +31,7 @@ def test_a_linear_layer_on_meta_that_raises_nothing(tmp_path: Path) -> None:
     finding = seen.only
     assert finding.severity is Severity.ERROR
     assert finding.confidence is Confidence.HIGH
-    assert "gives memory on cpu that nobody wrote" in finding.message
+    assert "gives uninitialised memory on cpu" in finding.message
     assert "`Linear.weight` is on meta" in finding.message
     assert "was moved cpu -> meta by `Tensor.to` at program.py:3" in finding.message
     assert "3: Linear.weight moved cpu -> meta by Tensor.to (96 B)" in seen.steps

@@ -32,7 +32,7 @@ LACKS = '{"body.first": "cuda:0"}'
 def test_the_parts_are_added(tmp_path: Path, given: str) -> None:
     source = SOURCE.replace("{map}", LACKS).replace("{given}", given)
     seen = ended(tmp_path, source, "OFF124", rehearse="cuda:2")
-    assert "says nothing of `body.last` and `norm` of `Net`" in seen.only.message
+    assert "has no entry for `body.last` and `norm` of `Net`" in seen.only.message
     assert '"cuda:0", "body.last": "cuda:0", "norm": "cuda:0"}' in seen.fixed
     mended(tmp_path, seen, "OFF124", rehearse="cuda:2")
 

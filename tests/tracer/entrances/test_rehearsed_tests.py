@@ -190,7 +190,7 @@ def check(text: str) -> None:
                  "the current stream of cuda:1: <torch.cuda.Stream"):  # fmt: skip
         assert f"test_it.py::test_leaves_things_behind  {left}" in text
     assert "3 x CUDA graphs are not simulated" in text
-    assert "of what something else stood in for:\n  1 x inductor makes no kernels" in text
+    assert "about what was replaced by a stand-in:\n  1 x inductor makes no kernels" in text
     assert "1 x inductor makes no kernels in a rehearsal, so there is no code" in text
     assert "1 x CUDA graphs are not captured in a rehearsal" in text
     assert "1 x times on a simulated device are those of the CPU" in text

@@ -74,7 +74,7 @@ def whole_numbers(value: object) -> bool:
 
 
 def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number")
 
 
 def _refuse_bombs(data: bytes) -> None:

@@ -96,7 +96,7 @@ def _fault(key: str, entry: Any) -> str:
     if not isinstance(dtype, str) or dtype not in SAFETENSORS:
         return f"no element type {str(dtype)[:40]!r} is known"
     if not whole_numbers(entry["shape"]):
-        return "the shape is no list of whole numbers"
+        return "the shape is not a list of whole numbers"
     offsets = entry["data_offsets"]
     if not whole_numbers(offsets) or len(offsets) != 2:
         return "the offsets are not two whole numbers"

@@ -68,7 +68,7 @@ def _taken_apart(subject: Subject) -> None:
     names, context = tensor.__tensor_flatten__()
     missing = [name for name in names if not isinstance(getattr(tensor, name, None), torch.Tensor)]
     if missing:
-        raise Wrong(Verdict.WRONG_VALUES, f"names {missing[0]}, which is no tensor")
+        raise Wrong(Verdict.WRONG_VALUES, f"names {missing[0]}, which is not a tensor")
     inner = {name: getattr(tensor, name) for name in names}
     unflatten: Any = getattr(subject.kind, "__tensor_unflatten__", None)
     if unflatten is None:

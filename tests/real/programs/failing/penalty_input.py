@@ -1,4 +1,4 @@
-"""A gradient penalty is asked of an input that wants no gradient."""
+"""A gradient penalty is computed for an input that requires no gradient."""
 import torch
 from torch import nn
 
