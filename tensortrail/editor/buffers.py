@@ -57,7 +57,7 @@ class File:
         data = self.text.content.encode("utf-8", "replace")
         try:
             encoding, _ = tokenize.detect_encoding(BytesIO(data).readline)
-            return self.text.content.encode(encoding)
+            return data if encoding == "utf-8-sig" else self.text.content.encode(encoding)
         except (SyntaxError, LookupError, ValueError):
             return data
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tensortrail.analyzer.choosing.request import CheckRequest
 from tensortrail.analyzer.fixing.fixer import fix_file, unified_diff, with_previews
 from tensortrail.analyzer.judging.engine import check
+from tensortrail.analyzer.reading.notebooks.program import RawCell, join
 from tensortrail.files import write
 from tensortrail.findings import Confidence as C
 from tensortrail.findings import Edit, Finding, Fix, Safety, Severity, Site
@@ -63,6 +64,16 @@ def test_a_fix_that_mends_nothing_is_dropped_and_told() -> None:
     fixed = fix_file("a.py", data, [vain], True, lambda name, new: [vain])
     assert fixed.after == data
     assert "would remain" in fixed.dropped[0]
+    assert fixed.left[0].fixes == (), "the closing line would call it fixable"
+
+
+def test_a_dropped_fix_of_a_notebook_is_placed_in_its_cell() -> None:
+    data = join([RawCell(1, "import torch"), RawCell(3, "x = 1\ny = 2")])
+    start = data.index(b"y = 2")
+    site = Site("nb.ipynb", data[:start].count(b"\n") + 1, start=start, end=start + 1)
+    vain = finding_with(Edit(site, "z"))
+    fixed = fix_file("nb.ipynb", data, [vain], True, lambda name, new: [vain])
+    assert fixed.dropped == ("nb.ipynb:cell 3:2: fix of AAA101 dropped: the finding would remain",)
 
 
 def test_writing_keeps_permissions_and_links(tmp_path: Path) -> None:

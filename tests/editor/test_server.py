@@ -72,6 +72,8 @@ def test_findings_come_and_go_while_people_type(client: Client, folder: Path) ->
     assert codes(client.diagnostics(uri)) == ["TTR001"]
     client.replace(uri, RISKY)
     assert codes(client.diagnostics(uri)) == ["DEV501"]
+    client.replace(uri, "\ufeff" + RISKY)
+    assert codes(client.diagnostics(uri)) == ["DEV501"], "some clients leave the mark in the text"
     client.close(uri)
     client.open(uri, "x = 1\n")
     assert client.diagnostics(uri) == ()

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from tensortrail.analyzer.choosing.own import IN_PART
 from tensortrail.analyzer.fixing.edits import apply
-from tensortrail.analyzer.reading.python_files import Fits, fits, lines_above
+from tensortrail.analyzer.reading.python_files import Fits, fits, lines_above, shown
 from tensortrail.findings import Edit, Finding, Fix, Safety, Site, alike
 
 _HUNK = re.compile(r"@@ -([\d,]+) \+([\d,]+) @@")
@@ -35,7 +35,7 @@ class Fixed:
     after: bytes
     applied: int
     left: tuple[Finding, ...]
-    """What is still found afterwards."""
+    """What is still found afterwards, without the fixes that were dropped."""
     dropped: tuple[str, ...] = ()
     """Fixes that were not applied after all, each with the reason."""
 
@@ -70,8 +70,20 @@ def fix_file(
             continue
         ((finding, _),) = chosen
         refused.add(_key(finding))
-        dropped.append(f"{path}:{finding.site.line}: fix of {finding.code} dropped: {why}")
-    return Fixed(path, before, data, applied, tuple(findings), tuple(dropped))
+        dropped.append(f"{_place(finding, data)}: fix of {finding.code} dropped: {why}")
+    left = tuple(_without_refused(each, refused) for each in findings)
+    return Fixed(path, before, data, applied, left, tuple(dropped))
+
+
+def _place(finding: Finding, data: bytes) -> str:
+    (told,) = shown([finding], lambda _: data)
+    cell = f":cell {told.site.cell}" if told.site.cell else ""
+    return f"{told.site.file}{cell}:{told.site.line}"
+
+
+def _without_refused(finding: Finding, refused: Collection[tuple[str, str, str]]) -> Finding:
+    """Nobody is to try again what was seen not to work."""
+    return replace(finding, fixes=finding.fixes[1:]) if _key(finding) in refused else finding
 
 
 def _cannot_be_fixed(data: bytes, findings: Sequence[Finding], holds: Fits) -> str:
