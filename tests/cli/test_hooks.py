@@ -82,6 +82,7 @@ def test_the_hooks_for_code(tmp_path: Path) -> None:
     (tmp_path / "clean.py").write_text("x = 1\n", encoding="utf-8")
     (tmp_path / "risky.py").write_text(example.source, encoding="utf-8")
     plain, fixing = HOOKS["tensortrail"], HOOKS["tensortrail-fix"]
+    assert all(each["require_serial"] for each in HOOKS.values()), "they share a cache"
     assert plain["types_or"] == fixing["types_or"] == ["python", "jupyter"]
     assert run(plain, tmp_path, "clean.py").returncode == 0
     done = run(plain, tmp_path, "clean.py", "risky.py")
