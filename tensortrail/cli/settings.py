@@ -33,7 +33,7 @@ def run(options: Namespace) -> int:
     say(_summary(wanted, len(done), options.apply))
     if report.findings and not wanted.suggestions:
         found = counted(len(report.findings), "finding")
-        say(f"  its {found} cannot be mended by a setting: tensortrail fix --diff, or report")
+        say(f"  its {found} cannot be fixed by a setting: tensortrail fix --diff, or report")
     if len(done) < len(wanted.files):
         return FAILED
     return FOUND if wanted.left or (wanted.files and not options.apply) else CLEAN

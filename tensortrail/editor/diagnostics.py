@@ -51,7 +51,7 @@ def _message(finding: Finding) -> str:
 def _advice(finding: Finding) -> Iterator[str]:
     for fix in finding.fixes:
         if not fix.edits:
-            yield f"to mend it: {fix.description}"
+            yield f"to fix it: {fix.description}"
     for each in finding.settings:
         yield f"setting: {each.library} {each.name}={each.value}: {each.why}"
 

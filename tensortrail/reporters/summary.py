@@ -28,7 +28,7 @@ def mark(finding: Finding) -> str:
 
 def by_hand(finding: Finding) -> list[str]:
     """What mends it, where no edit does."""
-    return [f"to mend it: {fix.description}" for fix in finding.fixes if not fix.edits]
+    return [f"to fix it: {fix.description}" for fix in finding.fixes if not fix.edits]
 
 
 def in_cell(finding: Finding) -> list[str]:

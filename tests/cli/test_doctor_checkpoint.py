@@ -75,7 +75,7 @@ def test_each_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     (result,) = json.loads(out)["runs"][0]["results"]
     region = result["locations"][0]["physicalLocation"]["region"]
     assert region == {"byteOffset": size, "byteLength": 0}
-    assert "to mend it: get the file again" in result["message"]["text"]
+    assert "to fix it: get the file again" in result["message"]["text"]
     _, out, _ = run(capsys, str(path), "--format", "github")
     assert out.startswith(f"::error file={path},title=CKP801 file-truncated::the file ends")
     _, out, _ = run(capsys, str(path), "--format", "concise")

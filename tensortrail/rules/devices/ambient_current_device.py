@@ -363,7 +363,7 @@ def both(x, device):
                     module,
                     choice,
                     f"the device is chosen by what the machine has, and `{shown}` is at hand: "
-                    "whoever asks for the CPU there gets the GPU here",
+                    "a caller that asks for the CPU there gets the GPU here",
                     trail=[(at_hand, f"`{shown}` is at hand")],
                 )
 

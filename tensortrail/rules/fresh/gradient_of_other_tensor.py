@@ -92,8 +92,8 @@ def _weights(timeline: Timeline, event: Event) -> tuple[str, Fix]:
     whose = named(timeline, known) if known else f"{event.facts.get('count')} tensors"
     frozen = frames_of(_rows(event.facts.get("frozen")))
     at = f", frozen at {short(frozen[0])}" if frozen else ""
-    told = f"{whose}{at or ', which want none'}"
-    text = "ask for those alone that want one: `[p for p in ... if p.requires_grad]`"
+    told = f"{whose}{at or ', which require none'}"
+    text = "pass only those that require one: `[p for p in ... if p.requires_grad]`"
     return told, Fix(text, Safety.DISPLAY, ())
 
 
@@ -105,12 +105,12 @@ def _asked_for(timeline: Timeline, event: Event, variable: str) -> Fix:
     """`x.requires_grad_()` behind the line that makes it, or where the function begins."""
     line = f"{variable}.requires_grad_()"
     made = _made(event)
-    text = f"say so before it is used: `{line}`"
+    text = f"add before it is used: `{line}`"
     tree = timeline.tree(made.file) if made is not None else None
     if tree is None or made is None or event.site is None:
         return Fix(text, Safety.DISPLAY, ())
     if made.line:
-        text = f"say so behind line {made.line}: `{line}`"
+        text = f"add after line {made.line}: `{line}`"
         statement = statement_at(tree, made.line)
         edit = line_behind(timeline, made.file, statement, line) if statement else None
         return edited(timeline, text, edit)
@@ -120,7 +120,7 @@ def _asked_for(timeline: Timeline, event: Event, variable: str) -> Fix:
         return Fix(text, Safety.DISPLAY, ())
     # What a caller gave may be a part of another graph, or be used elsewhere.
     line = f"{variable} = {variable}.detach().requires_grad_()"
-    text = f"say so where the function begins: `{line}`"
+    text = f"add at the start of the function: `{line}`"
     edit = timeline.insert(made.file, first.lineno, f"{' ' * first.col_offset}{line}\n")
     return edited(timeline, text, edit)
 

@@ -73,7 +73,8 @@ def _what(event: Event, name: Callable[[Storage], str]) -> str:
             given = f"on {device} given to {op}, which " if storage else ""
             return f"{given}raised {facts.get('type', 'an exception')}"
         case Did.POINTER:
-            return f"gave an address that says nothing ({facts.get('why', 'no bytes')}) to {op}"
+            why = facts.get("why", "no bytes")
+            return f"gave an address that identifies nothing ({why}) to {op}"
         case Did.UNWRITTEN:
             return f"read by {op} before anything was written into it"
         case Did.MODULE:
