@@ -55,7 +55,7 @@ def test_messages_name_lines_of_cells(project: Path, capsys: pytest.CaptureFixtu
         notebook(TEXT, IMPORTS, model, "ids = torch.zeros(2).long()\nmodel(ids)\n")
     )
     _, out, _ = run(capsys)
-    assert "line 2 of cell 4 takes it together with a tensor on cuda" in out
+    assert "line 2 of cell 4 uses it together with a tensor on cuda" in out
     assert "@@ -1,2 +1,2 @@" in out
     assert "#~~" not in out, "the marks between cells are ours"
 

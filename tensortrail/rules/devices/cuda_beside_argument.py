@@ -261,7 +261,7 @@ class Masked(nn.Module):
         return self.finding(
             module,
             put,
-            f"this is on the current GPU, and line {met.lineno} takes it together with a tensor "
+            f"this is on the current GPU, and line {met.lineno} uses it together with a tensor "
             f"{described(there)}",
             severity=None if sure else Severity.NOTE,
             trail=((put, "put on the current GPU"), (met, f"meets a tensor {described(there)}")),

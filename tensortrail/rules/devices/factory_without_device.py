@@ -382,7 +382,7 @@ if __name__ == "__main__":
 
 def _takes(meeting: Meeting) -> str:
     to_module = meeting.operation == MODEL
-    return "gives it to a module" if to_module else "takes it together with a tensor"
+    return "gives it to a module" if to_module else "uses it together with a tensor"
 
 
 def _weight(

@@ -308,7 +308,7 @@ def _use(why: Evidence) -> str:
     if why.beside is None:
         return "it is returned"
     line = getattr(why.beside[0], "lineno", 0)
-    return f"line {line} takes it together with a tensor {described(why.beside[1])}"
+    return f"line {line} uses it together with a tensor {described(why.beside[1])}"
 
 
 def _reason(module: Module, why: Evidence) -> str:
