@@ -71,7 +71,11 @@ def _follows_notebooks(server: Server) -> None:
 
     @server.feature(lsp.NOTEBOOK_DOCUMENT_DID_CHANGE)
     def changed_notebook(params: lsp.DidChangeNotebookDocumentParams) -> None:
-        server.check(documents.change_notebook(params))
+        before = documents.of(params.notebook_document.uri)
+        cells = [*before.documents] if before is not None else []
+        buffer = documents.change_notebook(params)
+        server.clear([each for each in cells if buffer is None or each not in buffer.documents])
+        server.check(buffer)
 
     @server.feature(lsp.NOTEBOOK_DOCUMENT_DID_CLOSE)
     def closed_notebook(params: lsp.DidCloseNotebookDocumentParams) -> None:

@@ -248,6 +248,19 @@ def test_notebooks_are_one_program(client: Client, folder: Path) -> None:
     )
     assert codes(client.next_about(third)) == ["DEV503"]
     assert client.next_about(second) == ()
+    structure = lsp.NotebookDocumentCellChangeStructure(
+        lsp.NotebookCellArrayChange(2, 1, []), did_close=[lsp.TextDocumentIdentifier(third)]
+    )
+    client.tell(
+        lsp.NOTEBOOK_DOCUMENT_DID_CHANGE,
+        lsp.DidChangeNotebookDocumentParams(
+            lsp.VersionedNotebookDocumentIdentifier(3, uri),
+            lsp.NotebookDocumentChangeEvent(
+                cells=lsp.NotebookDocumentCellChanges(structure=structure)
+            ),
+        ),
+    )
+    assert client.next_about(third) == (), "a cell that is gone leaves nothing in the list"
 
 
 def test_settings_of_the_client(client: Client, folder: Path) -> None:
