@@ -120,10 +120,12 @@ def _mend(
 
 def _show_diff(outcome: Outcome, request: CheckRequest, config: Config) -> None:
     from tensortrail.cli.left_findings import named, unfixed
+    from tensortrail.cli.newer_files import told_together
 
     write_text(outcome.diff, sys.stdout) if outcome.diff else None
-    say(f"{counted(outcome.count, 'finding')} would be fixed, {len(outcome.left)} left")
-    left = shown_to_people(outcome.left, _reader(request))
+    found = told_together(outcome.left)
+    say(f"{counted(outcome.count, 'finding')} would be fixed, {len(found)} left")
+    left = shown_to_people(found, _reader(request))
     _say_all(f"  {line}" for line in named(left, unfixed(bool(config.unsafe_fixes))))
 
 

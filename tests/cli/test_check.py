@@ -365,6 +365,7 @@ def test_files_for_later_pythons_are_told_of_once(
     assert run(capsys, "a.py", "b.py")[0] == 0
     assert run(capsys, "a.py", "b.py", "--fail-on", "note")[0] == 1
     assert " written for a later Python" in run(capsys, "a.py")[1]
+    assert "0 findings would be fixed, 1 left" in run(capsys, "a.py", "b.py", "--diff")[2]
 
 
 def test_paths_before_and_behind_an_option(
