@@ -29,8 +29,7 @@ class BatchMovedInPart(Rule):
     - a member that is taken from a batch before `{k: v.to(device) for k, v in batch.items()}`, or
       from the old batch after it.
 
-    As a note: `for x, y in zip(rows, others)`, and a module's first argument if it may
-    not be a tensor.
+    As a note: `for x, y in zip(a, b)`, and a module's first argument that may not be a tensor.
 
     Not reported: a part that is assigned again in the loop; a result that was brought to the CPU;
     arguments of a data-parallel model; and files that call `prepare`.

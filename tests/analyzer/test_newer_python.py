@@ -1,0 +1,45 @@
+"""Syntax of a later Python is told from a mistake."""
+
+from __future__ import annotations
+
+import ast
+import time
+from contextlib import suppress
+
+import pytest
+
+from tensortrail.analyzer.reading.parsing import parsed
+from tensortrail.analyzer.reading.unreadable import Unreadable
+
+LATER = {
+    "type Pair = tuple[int, int]": True,
+    "class Box[T]: pass": True,
+    "async def f[T: int = int](x): pass": True,
+    """text = f"{x["a"]}" """: True,
+    """text = f"{'\\n'.join(x)}" """: True,
+    """text = t"{x}" """: True,
+    "lazy import torch": True,
+    "try:\n    pass\nexcept A, errors.B:\n    pass": True,
+    "try:\n    pass\nexcept A, error:\n    pass": False,
+    """text = f"{x" + x["a"]""": False,
+    "print 'x'": False,
+    "def f(:": False,
+}
+
+
+@pytest.mark.parametrize("source", LATER)
+def test_syntax_of_later_pythons_is_a_note(source: str) -> None:
+    with suppress(SyntaxError):
+        ast.parse(source)
+        assert LATER[source], "this Python reads it"
+        return
+    with pytest.raises(Unreadable) as told:
+        parsed(source.encode())
+    assert told.value.is_newer is LATER[source]
+
+
+def test_a_long_line_is_looked_at_in_part() -> None:
+    before = time.process_time()
+    with pytest.raises(Unreadable):
+        parsed(b"(" + b'f"{' * 100_000)
+    assert time.process_time() - before < 1
