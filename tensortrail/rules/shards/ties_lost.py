@@ -28,7 +28,7 @@ class TiesLost(Rule):
     - a loop over `named_parameters()` that puts a new `Parameter` into the module for each name: a
       shared parameter comes once, under its first name;
     - `self.embed = ...` in a class that ties `self.head.weight = self.embed.weight` in another
-      method and does not tie again.
+      method and does not tie again, or that replaces it in the same method after the tie.
 
     Reported as a note: `load_checkpoint_in_model`, which ties the weights again since accelerate
     0.19, and a setter that stores what it is given.
@@ -157,8 +157,50 @@ def load(path):
     return model
 """,
         ),
+        Bad(
+            """\
+from torch import nn
+
+class LM(nn.Module):
+    def __init__(self, vocab, dim, vectors=None):
+        super().__init__()
+        self.embed = nn.Embedding(vocab, dim)
+        self.head = nn.Linear(dim, vocab, bias=False)
+        self.head.weight = self.embed.weight
+        if vectors is not None:
+            self.embed = nn.Embedding.from_pretrained(vectors, freeze=False)
+""",
+            lines=(10,),
+            instead="""\
+from torch import nn
+
+class LM(nn.Module):
+    def __init__(self, vocab, dim, vectors=None):
+        super().__init__()
+        self.embed = nn.Embedding(vocab, dim)
+        self.head = nn.Linear(dim, vocab, bias=False)
+        if vectors is not None:
+            self.embed = nn.Embedding.from_pretrained(vectors, freeze=False)
+        self.head.weight = self.embed.weight
+""",
+        ),
     )
     good = (
+        Good(
+            """\
+from torch import nn
+
+class LM(nn.Module):
+    def __init__(self, vocab, dim, vectors=None):
+        super().__init__()
+        self.embed = nn.Embedding(vocab, dim)
+        self.head = nn.Linear(dim, vocab, bias=False)
+        if vectors is None:
+            self.head.weight = self.embed.weight
+        else:
+            self.embed = nn.Embedding.from_pretrained(vectors, freeze=False)
+"""
+        ),
         Good(
             """\
 from torch import nn
