@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tensortrail.rules.devices._dropped import moves_bytes
 from tensortrail.rules.shared.functions import matched
 from tensortrail.rules.shared.moves import CASTS, MOVES
-from tensortrail.rules.shared.objects import called, is_name, names_in, receiver
+from tensortrail.rules.shared.objects import called, is_name, names_in, receiver, within
 from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Kind
 
@@ -73,8 +73,7 @@ def _bound_by(module: Module, assign: ast.Assign, name: str) -> ast.For | Functi
     name is one of its arguments."""
     for up in module.ancestors(assign):
         if isinstance(up, ast.For):
-            bound = any(is_name(each, name) for each in ast.walk(up.target))
-            return up if bound and isinstance(up.iter, ast.expr) else None
+            return up if name in names_in(up.target) else None
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
             args = [*up.args.posonlyargs, *up.args.args, *up.args.kwonlyargs]
             return up if name in (each.arg for each in args) else None
@@ -149,16 +148,12 @@ def _is_read_again(
             continue
         if (use.lineno, use.col_offset) >= end or module.function_of(use) is not function:
             return True
-        if isinstance(binder, ast.For) and not _is_below(module, use, binder):
-            if any(_is_below(module, use, each) for each in loops):
-                return True
+        outside = isinstance(binder, ast.For) and not within(use, binder, module)
+        if outside and any(within(use, each, module) for each in loops):
+            return True
     return False
 
 
 def _declared(module: Module, around: FunctionNode | None) -> Iterator[ast.Global | ast.Nonlocal]:
     yield from module.nodes(ast.Global, around)
     yield from module.nodes(ast.Nonlocal, around)
-
-
-def _is_below(module: Module, node: ast.AST, around: ast.AST) -> bool:
-    return any(up is around for up in module.ancestors(node))

@@ -118,9 +118,10 @@ def make(values, rank):
             return
         for call in module.nodes(ast.Call):
             device = keyword(call, "device")
-            if device is not None and module.qualified(call.func) in _OLD:
-                if not _may_be_cpu(module, device, only=True):
-                    yield self._old(module, call, device)
+            if device is None or module.qualified(call.func) not in _OLD:
+                continue
+            if not _may_be_cpu(module, device, only=True):
+                yield self._old(module, call, device)
         for call in module.calls("cuda"):
             given = keyword(call, "device") or (call.args[0] if call.args else None)
             if given is not None and _may_be_cpu(module, given, only=False):

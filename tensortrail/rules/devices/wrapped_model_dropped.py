@@ -32,8 +32,9 @@ class WrappedModelDropped(Rule):
     Not reported: a call that is expected to raise.
 
     ## Why is this bad?
-    Nothing happens to `model` itself: it runs uncompiled, on one GPU, or with the adapter around it,
-    and no error says so. A checkpoint of a model that was "merged" so has the keys of the adapter.
+    Nothing happens to `model` itself: it runs uncompiled, on one GPU, or with the adapter around
+    it, and no error says so. A checkpoint of a model that was "merged" so has the keys of the
+    adapter.
 
     ## Fix safety
     Unsafe, and only offered if the model has a plain name: the name then stands for the new model.

@@ -45,7 +45,9 @@ def plain_backwards(module: Module) -> Iterator[tuple[ast.Call, ast.Assign]]:
             continue
         engine, function = module.text(target), module.function_of(assign)
         around = function if isinstance(target, ast.Name) else module.class_of(assign)
-        steps = [each for each in module.calls("step", inside=around) if _is_of(module, each, engine)]
+        steps = [
+            each for each in module.calls("step", inside=around) if _is_of(module, each, engine)
+        ]
         stepping = {module.function_of(each) for each in steps}
         for backward in module.calls("backward", inside=around):
             loss = receiver(backward)

@@ -91,8 +91,17 @@ def _leaves(module: Module, use: ast.expr, loop: ast.AST) -> bool:
     """`break` or `return` after it: there is no next round."""
     leaving = (ast.Break, ast.Return, ast.Raise)
     around = [up for up in module.ancestors(use) if within(up, loop, module)]
-    blocks = (getattr(up, name, ()) for up in around for name in ("body", "orelse"))
-    return any(isinstance(b, list) and b and isinstance(b[-1], leaving) for b in blocks)
+    ends = [_last(block) for up in around for block in _blocks(up)]
+    return any(isinstance(each, leaving) for each in ends)
+
+
+def _blocks(node: ast.AST) -> list[list[ast.stmt]]:
+    found = (getattr(node, name, None) for name in ("body", "orelse"))
+    return [each for each in found if isinstance(each, list)]
+
+
+def _last(block: list[ast.stmt]) -> ast.stmt | None:
+    return block[-1] if block else None
 
 
 def _left_after(module: Module, use: ast.expr) -> ast.AST | None:
@@ -103,9 +112,8 @@ def _left_after(module: Module, use: ast.expr) -> ast.AST | None:
     for up in module.ancestors(child):
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return None
-        for block in (getattr(up, "body", ()), getattr(up, "orelse", ())):
-            held = isinstance(block, list) and child in block
-            if held and isinstance(block[-1], (ast.Return, ast.Raise)):
+        for block in _blocks(up):
+            if child in block and isinstance(_last(block), (ast.Return, ast.Raise)):
                 return up
         child = up
     return None

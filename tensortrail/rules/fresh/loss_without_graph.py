@@ -31,8 +31,8 @@ class LossWithoutGraph(Rule):
     """`backward()` fails because no graph leads from the loss to a weight.
 
     ## What it does
-    In code, reports `loss.backward()` of a loss that is `torch.tensor(losses)` of a list of tensors,
-    or what `.detach()` gives, as in `loss = torch.tensor([f(x) for x in parts]).mean()`.
+    In code, reports `loss.backward()` of a loss that is `torch.tensor(losses)` of a list of
+    tensors, or what `.detach()` gives, as in `loss = torch.tensor([f(x) for x in parts]).mean()`.
 
     In a recorded run, reports `backward()` of a tensor without a graph, and names what cut it:
 
@@ -124,8 +124,8 @@ def step(heads, hidden):
             yield self.finding(
                 module,
                 cut,
-                f"{NOTHING}: `{one_line(module, getattr(cut, 'func', cut))}` gives values without a "
-                f"graph, and line {backward.lineno} asks for the gradients of what comes of them",
+                f"{NOTHING}: `{one_line(module, getattr(cut, 'func', cut))}` gives values without "
+                f"a graph, and line {backward.lineno} asks for the gradients of what comes of them",
                 trail=[(backward, "nothing to differentiate here")],
             )
 

@@ -15,8 +15,8 @@ class OffloadFolderGone(Rule):
     """Weights are offloaded to a temporary folder that is deleted while the model is still used.
 
     ## What it does
-    Reports `disk_offload(..., offload_dir=folder)`, `dispatch_model`, `load_checkpoint_and_dispatch`
-    or `from_pretrained(..., offload_folder=folder)` inside of
+    Reports `disk_offload(..., offload_dir=folder)`, `dispatch_model`,
+    `load_checkpoint_and_dispatch` or `from_pretrained(..., offload_folder=folder)` inside of
     `with tempfile.TemporaryDirectory() as folder:`, if the model is returned or used behind the
     `with` statement.
 
@@ -106,8 +106,8 @@ def kept(net, folder):
                     yield self.finding(
                         module,
                         call,
-                        f"the weights lie in `{module.text(given)}`, which is deleted at the end of "
-                        f"the `with` statement: line {use.lineno} uses `{use.id}` after it",
+                        f"the weights lie in `{module.text(given)}`, which is deleted at the end "
+                        f"of the `with` statement: line {use.lineno} uses `{use.id}` after it",
                         trail=[(block, "the folder lives as long as this"), (use, "used here")],
                     )
 

@@ -36,7 +36,8 @@ class LoadResultAsModel(Rule):
     ```
 
     ## Fix safety
-    Unsafe, and only offered for `model = model.load_state_dict(...)`: the statement then only loads.
+    Unsafe, and only offered for `model = model.load_state_dict(...)`: the statement then only
+    loads.
 
     ## References
     - documentation of `torch.nn.Module.load_state_dict`: it returns a named tuple of keys

@@ -14,8 +14,8 @@ class RestoredBeforePrepare(Rule):
     """`accelerator.load_state` is called before anything was prepared, and restores nothing.
 
     ## What it does
-    Reports `accelerator.load_state(...)` in the function that makes the `Accelerator`, or in a class
-    that makes it in the same method, if `accelerator.prepare(...)` is only called afterwards.
+    Reports `accelerator.load_state(...)` in the function that makes the `Accelerator`, if
+    `accelerator.prepare(...)` is only called afterwards, or only before `free_memory()`.
 
     Not reported: a function that is given an accelerator.
 
@@ -118,7 +118,7 @@ def _prepared_later(module: Module, call: ast.Call, owner: ast.expr) -> ast.Call
     for freed in module.calls("free_memory", "clear", inside=function):
         if module.text(receiver(freed) or freed) == text and is_before(freed, call):
             made_at = freed  # forgets what was prepared
-    prepares = [each for each in module.calls("prepare", "prepare_model", inside=function)]
+    prepares = list(module.calls("prepare", "prepare_model", inside=function))
     own = [e for e in prepares if (on := receiver(e)) is not None and module.text(on) == text]
     own = [each for each in own if is_before(made_at, each)]
     if any(is_before(each, call) for each in own) or _is_given_before(module, made_at, call, text):

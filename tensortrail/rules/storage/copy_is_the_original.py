@@ -161,9 +161,9 @@ def _alias(
     for one, other in ((target, source), (source, target)):
         made = _assignments(module, copied, one)
         text = module.text(other)
-        if len(made) == 1 and module.text(made[0].value) == text and text != module.text(one):
-            if len(_assignments(module, copied, other)) <= 1:
-                return made[0]
+        named = len(made) == 1 and module.text(made[0].value) == text != module.text(one)
+        if named and len(_assignments(module, copied, other)) <= 1:
+            return made[0]
     return None
 
 
