@@ -107,6 +107,7 @@ import torch
 
 def make(values, rank):
     x = torch.FloatTensor(values, device="cpu").cuda(rank)
+    device = torch.device("cpu")
     device = torch.device("cuda", rank)
     return x.cuda(device), torch.tensor(values, device=device)
 """

@@ -110,7 +110,10 @@ def step(heads, hidden):
     shown = torch.tensor([each.item() for each in losses])
     total = torch.stack(losses).mean() + torch.tensor(1.0)
     total.backward()
-    leaf = torch.tensor([1.0, 2.0], requires_grad=True)
+    loss = torch.tensor([head(hidden) for head in heads]).mean()
+    loss = heads[0](hidden).mean()
+    loss.backward()
+    leaf = torch.tensor([head(hidden).item() for head in heads], requires_grad=True)
     leaf.backward(torch.ones(2))
     return shown
 """

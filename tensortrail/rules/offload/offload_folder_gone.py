@@ -84,6 +84,13 @@ def load(net, x):
         y = net(x)
     return y
 
+def anew(net, build, x):
+    with tempfile.TemporaryDirectory() as folder:
+        disk_offload(net, offload_dir=folder)
+        y = net(x)
+    net = build()
+    return net, y
+
 def kept(net, folder):
     with tempfile.TemporaryDirectory() as other:
         disk_offload(net, offload_dir=folder)
