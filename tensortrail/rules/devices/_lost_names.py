@@ -48,7 +48,8 @@ def _makes(module: Module, value: ast.expr, name: str) -> bool:
         return False
     if called(value) in ("tuple", "list", "dict") and len(value.args) == 1:
         return _makes(module, value.args[0], name)
-    first = value.args[0] if value.args else None
+    named = (each.value for each in value.keywords if each.arg in ("model", "input", "module"))
+    first = value.args[0] if value.args else next(named, None)
     qualified = module.qualified(value.func)
     if first is not None and is_name(first, name):
         return qualified in _WRAPPERS or qualified.endswith("_like")

@@ -23,7 +23,7 @@ def is_moved_by_another(module: Module, made: ast.AST, meeting: Meeting) -> bool
     kept = isinstance(stored, ast.Assign) and bare(stored.value) is made
     targets = stored.targets if isinstance(stored, ast.Assign) and kept else []
     names = {each.id for each in targets if isinstance(each, ast.Name)}
-    here = [each for each in module.later(made, ast.Call) if each.lineno < _line(meeting.node)]
+    here = [each for each in module.later(made, ast.Call) if _place(each) < _place(meeting.node)]
     return any(
         _is_for_its_parameters(module, each, names)
         or _moves_itself(module, each, names)
@@ -63,8 +63,8 @@ def _sets(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Attribute)
 
 
-def _line(node: ast.AST) -> int:
-    return getattr(node, "lineno", 0)
+def _place(node: ast.AST) -> tuple[int, int]:
+    return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
 
 
 def _takes(call: ast.Call, names: set[str]) -> bool:

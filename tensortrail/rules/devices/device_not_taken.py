@@ -159,8 +159,11 @@ def _to(module: Module, call: ast.Call) -> Fix | None:
 
 def _may_be_cpu(module: Module, device: ast.expr, only: bool) -> bool:
     """It is the CPU on every way, or on one, by what is written where it is made."""
-    said = [behind(module, device), *module.value_of(device).origins]
+    value = module.value_of(device)
+    said = [behind(module, device), *value.origins]
     found = {each for node in said for each in _written(module, node)}
+    if isinstance(value.constant, str):
+        found.add(value.constant.partition(":")[0])
     return found == {"cpu"} if only else "cpu" in found
 
 

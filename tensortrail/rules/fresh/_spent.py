@@ -65,12 +65,9 @@ def second_use(
     loop = loop_around(module, _outside(module, first))
     if loop is not None and not within(assign, loop, module) and not _leaves(module, first, loop):
         return first
-    last = _left_after(module, first)
-    after = {
-        id(each)
-        for each in module.later(module.statement_of(first), type(first))
-        if last is None or within(each, last, module)
-    }
+    leaves = isinstance(module.statement_of(first), (ast.Return, ast.Raise))
+    later = () if leaves else module.later(module.statement_of(first), type(first))
+    after = {id(each) for each in later}
     for use in uses:
         if use is first or not _is_given(module, use):
             continue
@@ -102,21 +99,6 @@ def _blocks(node: ast.AST) -> list[list[ast.stmt]]:
 
 def _last(block: list[ast.stmt]) -> ast.stmt | None:
     return block[-1] if block else None
-
-
-def _left_after(module: Module, use: ast.expr) -> ast.AST | None:
-    """The branch around it that ends by leaving the function: what follows does not run then."""
-    child: ast.AST = module.statement_of(use)
-    if isinstance(child, (ast.Return, ast.Raise)):
-        return child
-    for up in module.ancestors(child):
-        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return None
-        for block in _blocks(up):
-            if child in block and isinstance(_last(block), (ast.Return, ast.Raise)):
-                return up
-        child = up
-    return None
 
 
 def _goes_through(module: Module, use: ast.expr) -> bool:

@@ -78,23 +78,23 @@ import tempfile
 
 from accelerate import disk_offload
 
-def load(net, x):
+def load(first, x):
     with tempfile.TemporaryDirectory() as folder:
-        disk_offload(net, offload_dir=folder)
-        y = net(x)
+        disk_offload(first, offload_dir=folder)
+        y = first(x)
     return y
 
 def anew(net, build, x):
-    with tempfile.TemporaryDirectory() as folder:
-        disk_offload(net, offload_dir=folder)
+    with tempfile.TemporaryDirectory() as there:
+        disk_offload(net, offload_dir=there)
         y = net(x)
     net = build()
     return net, y
 
-def kept(net, folder):
+def kept(model, place):
     with tempfile.TemporaryDirectory() as other:
-        disk_offload(net, offload_dir=folder)
-    return net, other
+        disk_offload(model, offload_dir=place)
+    return model, other
 """
         ),
     )

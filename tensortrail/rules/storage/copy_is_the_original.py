@@ -100,6 +100,11 @@ class Agent:
     def sync(self):
         self.target.load_state_dict(self.online.state_dict())
 
+def replaced(blocks, make):
+    block = blocks[0]
+    blocks[0] = make()
+    blocks[0].load_state_dict(block.state_dict())
+
 def resume(net, path, compiled):
     model = net
     if compiled:
@@ -158,6 +163,8 @@ def _alias(
     module: Module, copied: ast.AST, target: ast.expr, source: ast.expr
 ) -> ast.Assign | None:
     """The one assignment of either name, which is the other."""
+    if not (_has_one_name(target) and _has_one_name(source)):
+        return None
     for one, other in ((target, source), (source, target)):
         made = _assignments(module, copied, one)
         text = module.text(other)
@@ -167,12 +174,15 @@ def _alias(
     return None
 
 
+def _has_one_name(node: ast.expr) -> bool:
+    """A variable or an attribute of `self`; what lies in a list may be replaced there."""
+    return isinstance(node, ast.Name) or (isinstance(node, ast.Attribute) and is_self(node.value))
+
+
 def _assignments(module: Module, near: ast.AST, name: ast.expr) -> Sequence[ast.Assign]:
     if isinstance(name, ast.Name):
         around: ast.AST | None = module.function_of(near)
-    elif isinstance(name, ast.Attribute) and is_self(name.value):
-        around = module.class_of(near)
     else:
-        return []
+        around = module.class_of(near)
     text = module.text(name)
     return [e for e in module.nodes(ast.Assign, around) if module.text(e.targets[0]) == text]
