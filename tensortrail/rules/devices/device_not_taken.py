@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import keyword
+from tensortrail.rules.shared.objects import is_self, keyword
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.shared.sentences import one_line
 
@@ -23,7 +23,8 @@ class DeviceNotTaken(Rule):
     Reports
 
     - `torch.FloatTensor(values, device=device)`, `torch.Tensor(..., device=device)` and the other
-      old constructors, unless the device is the CPU. A note where nothing says that a GPU is used;
+      old constructors, unless the device is the CPU. A note where nothing says that a GPU is used,
+      and for the device of another tensor;
     - `x.cuda(device)` where `device` is `"cpu"` or a choice of which one is the CPU.
 
     ## Why is this bad?
@@ -141,7 +142,9 @@ def make(values, rank):
             call,
             f"`{one_line(module, call.func)}` makes tensors on the CPU only, and refuses "
             f"`device={one_line(module, device)}` if it is a GPU",
-            severity=Severity.ERROR if module.may_use_gpu() else Severity.NOTE,
+            severity=Severity.ERROR
+            if _is_chosen(device) and module.may_use_gpu()
+            else Severity.NOTE,
         )
 
 
@@ -155,6 +158,12 @@ def _to(module: Module, call: ast.Call) -> Fix | None:
         Safety.UNSAFE,
         module.replace(call, f"{text[:start]}to{text[start + len('cuda') :]}"),
     )
+
+
+def _is_chosen(device: ast.expr) -> bool:
+    """Not that of another tensor, which may never leave the CPU."""
+    of_own = isinstance(device, ast.Attribute) and is_self(device.value)
+    return of_own or not isinstance(device, ast.Attribute)
 
 
 def _may_be_cpu(module: Module, device: ast.expr, only: bool) -> bool:

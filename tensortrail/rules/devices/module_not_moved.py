@@ -218,37 +218,6 @@ def adapted(model, x):
     good = (
         Good(
             """\
-import torch
-from accelerate import cpu_offload
-from torch import nn
-from torch.distributed.fsdp import fully_shard
-
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.fc = nn.Linear(8, 8)
-
-    def forward(self, x):
-        return self.fc(x)
-
-    def load(self, path):
-        self.load_state_dict(torch.load(path))
-        self.cuda()
-
-
-net = Net()
-net.load("net.pt")
-offloaded = nn.Linear(8, 8).eval()
-cpu_offload(offloaded, execution_device=torch.device("cuda"))
-sharded = nn.Linear(8, 8)
-fully_shard(sharded)
-x = torch.ones(2, 8, device="cuda")
-print(net(x), offloaded(x), sharded(x))
-"""
-        ),
-        Good(
-            """\
 from torch import nn
 
 

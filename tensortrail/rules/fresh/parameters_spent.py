@@ -24,11 +24,6 @@ class ParametersSpent(Rule):
     The second use sees no parameters. `clip_grad_norm_` clips nothing and returns 0, without an
     error; an optimizer raises "optimizer got an empty parameter list".
 
-    ## What you may see
-    ```
-    ValueError: optimizer got an empty parameter list
-    ```
-
     ## Fix safety
     Unsafe: `list(...)` keeps the parameters, and the second use begins to work.
 
