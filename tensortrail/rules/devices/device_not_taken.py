@@ -5,8 +5,9 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import is_self, keyword
+from tensortrail.rules.shared.objects import is_name, is_self, keyword
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.shared.sentences import one_line
 
@@ -24,7 +25,7 @@ class DeviceNotTaken(Rule):
 
     - `torch.FloatTensor(values, device=device)`, `torch.Tensor(..., device=device)` and the other
       old constructors, unless the device is the CPU. A note where nothing says that a GPU is used,
-      and for the device of another tensor;
+      for the device of another tensor, and for an argument that is the CPU by default;
     - `x.cuda(device)` where `device` is `"cpu"` or a choice of which one is the CPU.
 
     ## Why is this bad?
@@ -137,14 +138,13 @@ def make(values, rank):
                 )
 
     def _old(self, module: Module, call: ast.Call, device: ast.expr) -> Finding:
+        used = _is_chosen(module, device) and module.may_use_gpu()
         return self.finding(
             module,
             call,
             f"`{one_line(module, call.func)}` makes tensors on the CPU only, and refuses "
             f"`device={one_line(module, device)}` if it is a GPU",
-            severity=Severity.ERROR
-            if _is_chosen(device) and module.may_use_gpu()
-            else Severity.NOTE,
+            severity=Severity.ERROR if used else Severity.NOTE,
         )
 
 
@@ -160,10 +160,17 @@ def _to(module: Module, call: ast.Call) -> Fix | None:
     )
 
 
-def _is_chosen(device: ast.expr) -> bool:
-    """Not that of another tensor, which may never leave the CPU."""
-    of_own = isinstance(device, ast.Attribute) and is_self(device.value)
-    return of_own or not isinstance(device, ast.Attribute)
+def _is_chosen(module: Module, device: ast.expr) -> bool:
+    """Not that of another tensor, nor an argument that is the CPU by default: neither may ever be
+    a GPU."""
+    if isinstance(device, ast.Attribute):
+        return is_self(device.value)
+    function = module.function_of(device)
+    given = with_defaults(function.args) if function is not None else ()
+    return not any(
+        is_name(device, each.arg) and isinstance(default, ast.Constant) and default.value == "cpu"
+        for each, default in given
+    )
 
 
 def _may_be_cpu(module: Module, device: ast.expr, only: bool) -> bool:
