@@ -31,6 +31,16 @@ def names(body: str, direction: str) -> list[str]:
             "def f():\n    try:\n        here()\n    finally:\n        b()\n    c()\n",
             ["b()", "c()"],
         ),
+        (
+            "def f():\n    try:\n        t()\n    except A:\n        here()\n"
+            "    except B:\n        a()\n    b()\n",
+            ["b()"],
+        ),
+        (
+            "def f():\n    match x:\n        case 1:\n            here()\n"
+            "        case _:\n            a()\n    b()\n",
+            ["b()"],
+        ),
         ("def f():\n    outer(here())\n", ["outer(here())"]),
         ("def f():\n    here()\ndef g():\n    b()\n", []),
     ],

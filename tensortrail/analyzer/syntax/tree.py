@@ -298,7 +298,8 @@ class Tree:
         loops: list[tuple[ast.For | ast.AsyncFor | ast.While, int]] = []
         for up, child in self._climb(start):
             block, at = self.block_of(child)
-            if at + 1 < len(block):
+            follows = isinstance(child, ast.stmt)  # of cases and handlers one runs
+            if follows and at + 1 < len(block):
                 yield from self._forwards(block[at + 1], block[-1], kind)
             if self._last_leaving.get(id(block), -1) > at:
                 break

@@ -5,22 +5,28 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from tensortrail.rules.devices._left_beside_model import bare
 from tensortrail.rules.places import Meeting
-from tensortrail.rules.shared.objects import called, receiver
+from tensortrail.rules.shared.moves import MODULE_MOVES
+from tensortrail.rules.shared.objects import called, is_self, receiver
 from tensortrail.rules.view import Module
 
+_PLACE = ("accelerate.", "torch.distributed.")
+"""Libraries whose functions, given a module, put its parameters where they are computed with."""
 _PARAMETERS = frozenset({"parameters", "named_parameters", "buffers", "named_buffers"})
 
 
 def is_moved_by_another(module: Module, made: ast.AST, meeting: Meeting) -> bool:
     """`quantize(model, device=device)`, `prepare(model)`: a function that is not known, or is known
     to move it, takes the module before it is called; or its parameters are replaced one by one."""
-    stored = module.parent(made)
-    targets = stored.targets if isinstance(stored, ast.Assign) else []
+    stored = module.statement_of(made)
+    kept = isinstance(stored, ast.Assign) and bare(stored.value) is made
+    targets = stored.targets if isinstance(stored, ast.Assign) and kept else []
     names = {each.id for each in targets if isinstance(each, ast.Name)}
-    here = [each for each in module.later(made, ast.Call) if each.lineno < _line(meeting.node)]
+    here = [each for each in module.later(made, ast.Call) if _place(each) < _place(meeting.node)]
     return any(
         _is_for_its_parameters(module, each, names)
+        or _moves_itself(module, each, names)
         or (_takes(each, names) and (_may_move(module, each) or _works_with_it(module, each, here)))
         for each in here
     )
@@ -40,12 +46,25 @@ def _is_for_its_parameters(module: Module, call: ast.Call, names: set[str]) -> b
     return isinstance(owner, ast.Name) and owner.id in names
 
 
+def _moves_itself(module: Module, call: ast.Call, names: set[str]) -> bool:
+    """`model.load_checkpoint(...)`, a method of this file that moves its own module."""
+    owner = receiver(call)
+    if not isinstance(owner, ast.Name) or owner.id not in names:
+        return False
+    return any(
+        is_self(receiver(move) or move)
+        for method in module.nodes(ast.FunctionDef)
+        if method.name == called(call)
+        for move in module.calls(*MODULE_MOVES, inside=method)
+    )
+
+
 def _sets(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Attribute)
 
 
-def _line(node: ast.AST) -> int:
-    return getattr(node, "lineno", 0)
+def _place(node: ast.AST) -> tuple[int, int]:
+    return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
 
 
 def _takes(call: ast.Call, names: set[str]) -> bool:
@@ -68,10 +87,12 @@ def _works_with_it(module: Module, call: ast.Call, here: Sequence[ast.Call]) -> 
 
 def _may_move(module: Module, call: ast.Call) -> bool:
     facts = module.function_facts(call)
+    name = module.qualified(call.func)
+    if name.startswith(_PLACE):
+        return True
     if facts is not None:
         return bool(facts.moves)
     if any("device" in (each.arg or "") for each in call.keywords):
         return True
-    name = module.qualified(call.func)
     is_dropped = isinstance(module.parent(call), ast.Expr)
     return is_dropped and "." in name and not name.startswith("torch.")

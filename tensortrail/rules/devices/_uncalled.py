@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from tensortrail.rules.devices._dropped import is_provoked
 from tensortrail.rules.shared.imports import imported_packages
 from tensortrail.rules.shared.moves import MOVES
-from tensortrail.rules.shared.objects import is_called
+from tensortrail.rules.shared.objects import called, is_called, receiver
 from tensortrail.rules.view import Module
+from tensortrail.rules.words import Kind
 
 _QUESTION = re.compile(
     r"torch(\.\w+)*\.(is_available|is_initialized|is_built|is_bf16_supported|is_nccl_available"
@@ -23,6 +24,9 @@ _SKIPS = frozenset(
 _JOBS = re.compile(
     r"torch\.(cuda|xpu|mps|npu)\.(empty_cache|synchronize|reset_\w+_stats|ipc_collect)"
 )
+STEPS = frozenset("eval train zero_grad backward step share_memory".split())
+"""Methods of models, losses and optimizers that do something, and are asked for nothing."""
+_TELL = STEPS | {"parameters", "state_dict", "load_state_dict"}
 _SETTINGS = re.compile(r"(^|[._])(args|opts?|cfg|conf\w*|settings|params|hparams|flags)$")
 
 
@@ -113,12 +117,13 @@ def _asked_beside(module: Module, node: ast.expr) -> bool:
 
 def moves_not_made(module: Module) -> Iterator[ast.Attribute]:
     """`model.cuda` as a statement, `x = x.cuda`, `x = x.cuda if gpu else x`; and
-    `torch.cuda.empty_cache` as a statement."""
+    `torch.cuda.empty_cache` or `model.eval` as a statement."""
     for node in module.nodes(ast.Attribute):
         statement = module.parent(node)
         if isinstance(statement, ast.Expr):
             job = _JOBS.fullmatch(module.qualified(node))
-            if (job or _is_move(module, node)) and not is_provoked(module, statement):
+            meant = job or _is_move(module, node) or _is_step(module, node)
+            if meant and not is_provoked(module, statement):
                 yield node
         elif _is_move(module, node) and _is_stored_as_itself(module, node):
             yield node
@@ -129,6 +134,22 @@ def _is_move(module: Module, node: ast.Attribute) -> bool:
         return False
     first = module.qualified(node).partition(".")[0]
     return first not in _imported(module)
+
+
+def _is_step(module: Module, node: ast.Attribute) -> bool:
+    """`model.eval` of a module, or of what is called or asked as one in the same function."""
+    if node.attr not in STEPS or _SETTINGS.search(module.text(node.value).lower()):
+        return False
+    if module.qualified(node).partition(".")[0] in _imported(module):
+        return False
+    if module.value_of(node.value).may_be(Kind.MODULE, Kind.TENSOR):
+        return True
+    owner, around = module.text(node.value), module.function_of(node)
+    return any(
+        module.text(each.func) == owner
+        or (called(each) in _TELL and module.text(receiver(each) or each) == owner)
+        for each in module.nodes(ast.Call, around)
+    )
 
 
 def _imported(module: Module) -> set[str]:

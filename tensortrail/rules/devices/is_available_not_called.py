@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Near, Rule
 from tensortrail.rules.devices._uncalled import (
+    STEPS,
     is_compared_with_bool,
     moves_not_made,
     questions_taken_for_answers,
@@ -18,7 +19,7 @@ _QUESTIONS = (
     "is_available is_initialized is_built is_bf16_supported is_nccl_available is_gloo_available "
     "is_scripting is_tracing is_compiling is_grad_enabled"
 ).split()
-_JOBS = ("empty_cache", "synchronize", "_stats", "ipc_collect")
+_JOBS = ("empty_cache", "synchronize", "_stats", "ipc_collect", *sorted(STEPS))
 
 
 def _uncalled(word: str) -> re.Pattern[bytes]:
@@ -27,7 +28,7 @@ def _uncalled(word: str) -> re.Pattern[bytes]:
 
 def _statement(word: str) -> re.Pattern[bytes]:
     return re.compile(
-        rb"(?!\s*(?:from|import)\b)[^\n#]*\w" + word.encode() + rb"[ \t]*(?:[\r\n;#]|$)"
+        rb"(?!\s*(?:from|import)\b)[^\n#]*[\w.]" + word.encode() + rb"[ \t]*(?:[\r\n;#]|$)"
     )
 
 
@@ -45,6 +46,7 @@ class IsAvailableNotCalled(Rule):
       `torch.backends.mps.is_available`, `torch.distributed.is_initialized` and the like) that are
       used without a call as a condition, or as a flag such as `pin_memory`;
     - moves without a call: `model.cuda` as a statement, `x = x.cuda`;
+    - `model.eval`, `optimizer.zero_grad`, `loss.backward` and the like as a statement;
     - `torch.cuda.empty_cache` and the like as a statement.
 
     Not reported: a function that is passed on, stored to be restored, or called later.
@@ -188,9 +190,54 @@ def run(model, x, gpu):
     return y
 """,
         ),
+        Bad(
+            """\
+import torch
+
+def evaluate(model: torch.nn.Module, loader):
+    model.eval
+    return [model(x) for x in loader]
+
+def train(model, loader, optimizer):
+    model.train()
+    for x in loader:
+        optimizer.zero_grad
+        model(x).sum().backward()
+        optimizer.step()
+""",
+            lines=(4, 10),
+            fixed="""\
+import torch
+
+def evaluate(model: torch.nn.Module, loader):
+    model.eval()
+    return [model(x) for x in loader]
+
+def train(model, loader, optimizer):
+    model.train()
+    for x in loader:
+        optimizer.zero_grad()
+        model(x).sum().backward()
+        optimizer.step()
+""",
+        ),
     )
     good = (
         Good("import torch\ndevice = 'cuda' if torch.cuda.is_available() else 'cpu'\n"),
+        Good(
+            """\
+import torch
+
+def ask(settings, model):
+    try:
+        model.eval
+    except AttributeError:
+        return False
+    settings.train
+    args.eval
+    return model.eval
+"""
+        ),
         Good(
             """\
 import torch

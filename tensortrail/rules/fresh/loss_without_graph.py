@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tensortrail.findings import Finding, Fix, Safety, Severity, Site
-from tensortrail.rules import Event, Rule, Timeline
+from tensortrail.rules import Bad, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.fresh._cut_graphs import (
     Cut,
     cut_words,
@@ -15,11 +15,14 @@ from tensortrail.rules.fresh._cut_graphs import (
     short,
     where,
 )
+from tensortrail.rules.fresh._cut_in_code import losses_cut
 from tensortrail.rules.fresh._graph_kept import kept
 from tensortrail.rules.fresh._unfrozen import unfrozen
 from tensortrail.rules.shared.failures import note_if_handled
 from tensortrail.rules.shared.flows import MODULE
 from tensortrail.rules.shared.hook_events import hooks_telling
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.sentences import one_line
 
 NOTHING = "the backward pass has nothing to differentiate"
 
@@ -28,6 +31,9 @@ class LossWithoutGraph(Rule):
     """`backward()` fails because no graph leads from the loss to a weight.
 
     ## What it does
+    In code, reports `loss.backward()` of a loss that is `torch.tensor(losses)` of a list of
+    tensors, or what `.detach()` gives, as in `loss = torch.tensor([f(x) for x in parts]).mean()`.
+
     In a recorded run, reports `backward()` of a tensor without a graph, and names what cut it:
 
     - a `.detach()`, `.data`, `.item()`, `.numpy()`, `argmax`, comparison or `torch.tensor` on the
@@ -49,17 +55,6 @@ class LossWithoutGraph(Rule):
     RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn
     ```
 
-    ## Example
-    ```python
-    loss = cross_entropy(model(x).data, y)
-    loss.backward()
-    ```
-    Use instead:
-    ```python
-    loss = cross_entropy(model(x), y)
-    loss.backward()
-    ```
-
     ## Fix safety
     Unsafe: what was detached may have been meant to be.
 
@@ -70,6 +65,72 @@ class LossWithoutGraph(Rule):
     code = "NEW314"
     name = "loss-without-graph"
     severity = Severity.ERROR
+    triggers = (("backward(", "tensor("), ("backward(", "Tensor("), ("backward(", "detach("))
+
+    bad = (
+        Bad(
+            """\
+import torch
+
+def step(heads, hidden, optimizer):
+    losses = [head(hidden).pow(2).mean() for head in heads]
+    total = torch.tensor(losses, device=hidden.device).mean()
+    total.backward()
+    optimizer.step()
+""",
+            lines=(5,),
+            instead="""\
+import torch
+
+def step(heads, hidden, optimizer):
+    losses = [head(hidden).pow(2).mean() for head in heads]
+    total = torch.stack(losses).mean()
+    total.backward()
+    optimizer.step()
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+def step(model, x: torch.Tensor):
+    loss = model(x).mean().detach()
+    loss.backward()
+""",
+            lines=(4,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+
+def step(heads, hidden):
+    losses = [head(hidden).pow(2).mean() for head in heads]
+    shown = torch.tensor([each.item() for each in losses])
+    total = torch.stack(losses).mean() + torch.tensor(1.0)
+    total.backward()
+    loss = torch.tensor([head(hidden) for head in heads]).mean()
+    loss = heads[0](hidden).mean()
+    loss.backward()
+    leaf = torch.tensor([head(hidden).item() for head in heads], requires_grad=True)
+    leaf.backward(torch.ones(2))
+    return shown
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for backward, cut in losses_cut(module):
+            yield self.finding(
+                module,
+                cut,
+                f"{NOTHING}: `{one_line(module, getattr(cut, 'func', cut))}` gives values without "
+                f"a graph, and line {backward.lineno} asks for the gradients of what comes of them",
+                trail=[(backward, "nothing to differentiate here")],
+            )
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         for event in hooks_telling(timeline, "no graph"):

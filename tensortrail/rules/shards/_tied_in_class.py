@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from tensortrail.rules.shared.objects import called, receiver
+from tensortrail.rules.shared.objects import called, is_before, receiver
 from tensortrail.rules.unchanging import unchanging
 from tensortrail.rules.view import FunctionNode, Module
 
@@ -28,11 +28,31 @@ def replaced_in_class(module: Module, cls: ast.ClassDef) -> Iterator[Untied]:
     parted = {stored: (tie, other) for tie in ties for stored, other in _parted(module, tie)}
     for assign in assigns if parted else ():
         function, stored = module.function_of(assign), module.text(assign.targets[0])
-        if stored not in parted or function is None or function.name == "__init__":
+        if stored not in parted or function is None:
             continue
         tie, other = parted[stored]
+        if _comes_after(module, tie, assign, ties):
+            yield Untied(assign, stored, other, tie)
+        if function.name == "__init__":
+            continue
         if function not in tying and not _ties_again(module, function, tie):
             yield Untied(assign, stored, other, tie)
+
+
+def _comes_after(
+    module: Module, tie: ast.Assign, assign: ast.Assign, ties: Sequence[ast.Assign]
+) -> bool:
+    """In the function that ties, after the tie, and nothing ties again behind it."""
+    function = module.function_of(assign)
+    if module.function_of(tie) is not function or function is None or assign in ties:
+        return False
+    if not any(each is assign for each in module.later(tie, ast.Assign)):
+        return False
+    again = any(is_before(assign, each) for each in ties if module.function_of(each) is function)
+    return not again and not any(
+        "tie" in called(call) or called(call) == "post_init"
+        for call in module.later(assign, ast.Call)
+    )
 
 
 def _parted(module: Module, tie: ast.Assign) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity, Site
 from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
-from tensortrail.rules.shards._loaded_empty import empty_given
+from tensortrail.rules.shards._loaded_empty import empty_given, numbers_not_read
 from tensortrail.rules.shared.mends import edited, line_behind, statement_of
 from tensortrail.rules.shared.sentences import first_of
 
@@ -18,9 +18,11 @@ class LoadedIntoCopies(Rule):
 
     ## What it does
     In code, reports `state = {}` that is given to `torch.distributed.checkpoint.load` with nothing
-    in it. In a recorded run, reports the same, and a load into tensors that are not the model's
-    own, though a model has a weight for each of their keys, if nothing reads these tensors until
-    the end: no `load_state_dict`, no copy, no comparison, no save.
+    in it, and `state = {"step": step}` with a number, if `step` is used after the load and
+    `state["step"]` is not. In a recorded run, reports a load into an empty dict, and one into
+    tensors that are not the model's own, though a model has a weight for each of their keys, if
+    nothing reads these tensors until the end: no `load_state_dict`, no copy, no comparison, no
+    save.
 
     ## Why is this bad?
     The model keeps its initial weights, and no error is raised: a run that should resume starts
@@ -60,8 +62,43 @@ def restore(model, folder):
     model.load_state_dict(state["model"])
 """,
         ),
+        Bad(
+            """\
+import torch.distributed.checkpoint as dcp
+
+def resume(model, folder):
+    step = 0
+    state = {"model": model.state_dict(), "step": step}
+    dcp.load(state, checkpoint_id=folder)
+    model.load_state_dict(state["model"])
+    return model, step
+""",
+            lines=(6,),
+            instead="""\
+import torch.distributed.checkpoint as dcp
+
+def resume(model, folder):
+    state = {"model": model.state_dict(), "step": 0}
+    dcp.load(state, checkpoint_id=folder)
+    model.load_state_dict(state["model"])
+    return model, state["step"]
+""",
+        ),
     )
     good = (
+        Good(
+            """\
+import torch.distributed.checkpoint as dcp
+
+def resume(model, folder):
+    step = 0
+    state = {"model": model.state_dict(), "step": step}
+    dcp.load(state, checkpoint_id=folder)
+    model.load_state_dict(state["model"])
+    step = state["step"]
+    return model, step
+"""
+        ),
         Good(
             """\
 import torch.distributed.checkpoint as dcp
@@ -100,6 +137,18 @@ def restore(model, folder, fill):
                     f"`{module.text(call.func)}` fills the entries that it finds in it",
                     trail=[(made, "made empty here")],
                 )
+            if isinstance(given, ast.Name):
+                yield from self._numbers(module, call, given)
+
+    def _numbers(self, module: Module, call: ast.Call, given: ast.Name) -> Iterator[Finding]:
+        for value, use in numbers_not_read(module, call, given):
+            yield self.finding(
+                module,
+                call,
+                f"the load puts another number into `{given.id}`, and line {use.lineno} uses "
+                f"`{value.id}`, which stays what it was",
+                trail=[(value, "put into the dict here"), (use, "the old number is used here")],
+            )
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         for event in timeline.events(Did.HOOK):

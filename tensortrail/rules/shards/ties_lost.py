@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Did, Good, Module, Rule, Timeline
+from tensortrail.rules.shards._put_one_by_one import named_parameters_of, puts
 from tensortrail.rules.shards._replaced import replaces_parameters
 from tensortrail.rules.shards._tied_in_class import is_tie, replaced_in_class
 from tensortrail.rules.shared.functions import parameter_names
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import called, name_of, receiver, within
+from tensortrail.rules.shared.objects import called, name_of, receiver
 from tensortrail.rules.shared.on_meta import class_emptied
 
 _TIES = re.compile(r"(^|_)(re)?tie(_|$|d)|retie", re.IGNORECASE)
@@ -28,7 +29,7 @@ class TiesLost(Rule):
     - a loop over `named_parameters()` that puts a new `Parameter` into the module for each name: a
       shared parameter comes once, under its first name;
     - `self.embed = ...` in a class that ties `self.head.weight = self.embed.weight` in another
-      method and does not tie again.
+      method and does not tie again, or that replaces it in the same method after the tie.
 
     Reported as a note: `load_checkpoint_in_model`, which ties the weights again since accelerate
     0.19, and a setter that stores what it is given.
@@ -157,8 +158,50 @@ def load(path):
     return model
 """,
         ),
+        Bad(
+            """\
+from torch import nn
+
+class LM(nn.Module):
+    def __init__(self, vocab, dim, vectors=None):
+        super().__init__()
+        self.embed = nn.Embedding(vocab, dim)
+        self.head = nn.Linear(dim, vocab, bias=False)
+        self.head.weight = self.embed.weight
+        if vectors is not None:
+            self.embed = nn.Embedding.from_pretrained(vectors, freeze=False)
+""",
+            lines=(10,),
+            instead="""\
+from torch import nn
+
+class LM(nn.Module):
+    def __init__(self, vocab, dim, vectors=None):
+        super().__init__()
+        self.embed = nn.Embedding(vocab, dim)
+        self.head = nn.Linear(dim, vocab, bias=False)
+        if vectors is not None:
+            self.embed = nn.Embedding.from_pretrained(vectors, freeze=False)
+        self.head.weight = self.embed.weight
+""",
+        ),
     )
     good = (
+        Good(
+            """\
+from torch import nn
+
+class LM(nn.Module):
+    def __init__(self, vocab, dim, vectors=None):
+        super().__init__()
+        self.embed = nn.Embedding(vocab, dim)
+        self.head = nn.Linear(dim, vocab, bias=False)
+        if vectors is None:
+            self.head.weight = self.embed.weight
+        else:
+            self.embed = nn.Embedding.from_pretrained(vectors, freeze=False)
+"""
+        ),
         Good(
             """\
 from torch import nn
@@ -278,10 +321,10 @@ def convert(model, make):
 
     def _one_by_one(self, module: Module) -> Iterator[Finding]:
         for loop in module.nodes(ast.For):
-            owner = _named_parameters_of(module, loop)
+            owner = named_parameters_of(module, loop)
             if owner is None or _tied_after(module, loop):
                 continue
-            for put in _puts(module, loop):
+            for put in puts(module, loop):
                 yield self.finding(
                     module,
                     put,
@@ -336,50 +379,3 @@ def _tied_by_hand(module: Module, emptied: ast.Call, tie: ast.Assign) -> bool:
     ends = {module.text(each).removeprefix("self") for each in (tie.targets[0], tie.value)}
     names = {f"{module.text(owner)}{each}" for each in ends} if owner is not None else set()
     return any(module.text(e.targets[0]) in names for e in module.later(emptied, ast.Assign))
-
-
-def _named_parameters_of(module: Module, loop: ast.For) -> str | None:
-    """The model of `for name, p in model.named_parameters():`, submodules and all."""
-    for call in (loop.iter, *module.nodes(ast.Call, loop.iter)):
-        if isinstance(call, ast.Call) and called(call) == "named_parameters":
-            options = {each.arg for each in call.keywords}
-            owner = receiver(call)
-            if options & {"recurse", "remove_duplicate", None} or owner is None:
-                return None
-            return module.text(owner)
-    return None
-
-
-def _puts(module: Module, loop: ast.For) -> Iterator[ast.AST]:
-    """Statements of the loop that put a new Parameter under the name at hand."""
-    target = loop.target.elts[0] if isinstance(loop.target, ast.Tuple) else None
-    if not isinstance(target, ast.Name):
-        return
-    for call in module.nodes(ast.Call, loop):
-        if called(call) not in ("setattr", "register_parameter") or not call.args:
-            continue
-        if _is_new(module, call.args[-1], loop) and not _names(call, target.id):
-            yield call
-    for assign in module.nodes(ast.Assign, loop):
-        place = assign.targets[0]
-        if isinstance(place, ast.Subscript) and isinstance(place.value, ast.Attribute):
-            whole = isinstance(place.slice, ast.Name) and place.slice.id == target.id
-            if whole or place.value.attr != "_parameters":
-                continue
-            if _is_new(module, assign.value, loop):
-                yield assign
-
-
-def _names(call: ast.Call, name: str) -> bool:
-    """The whole name is given: the module is a leaf, as no parameter has a dot in its name."""
-    return any(isinstance(each, ast.Name) and each.id == name for each in call.args[:-1])
-
-
-def _is_new(module: Module, value: ast.expr, loop: ast.For) -> bool:
-    sources = (value, *module.value_of(value).origins)
-    return any(
-        isinstance(each, ast.Call)
-        and called(each) in ("Parameter", "type")
-        and within(each, loop, module)
-        for each in sources
-    )

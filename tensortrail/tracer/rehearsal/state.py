@@ -43,7 +43,10 @@ def cuda(device: Any = None) -> torch.device:
         return torch.device("cuda", required().device)
     if isinstance(device, int):
         return torch.device("cuda", device)
-    return torch.device(device)
+    meant = torch.device(device)
+    if meant.type != "cuda":
+        raise RuntimeError("Invalid device, must be cuda device")
+    return meant
 
 
 def host_values(tensor: Any) -> torch.Tensor:

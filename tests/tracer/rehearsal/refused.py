@@ -228,6 +228,8 @@ REFUSED = (
             """,
             GENERATOR.format("cuda", "cpu"), GENERATORS),
     # devices and memory
+    Refused("a module moved by cuda() to the CPU", "nn.Linear(2, 2).cuda(torch.device('cpu'))",
+            "Invalid device, must be cuda device", "cuda-asked-for-the-cpu"),
     Refused("device that is not there", "torch.ones(3, device='cuda:77')",
             "CUDA error: invalid device ordinal", "gpu-number-not-here", "AcceleratorError"),
     Refused("set_device too far", "torch.cuda.set_device(77)",

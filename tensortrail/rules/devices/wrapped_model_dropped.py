@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Fix, Safety, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._dropped import is_provoked
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.objects import called, receiver
+from tensortrail.rules.shared.sentences import one_line
+
+_WRAP = frozenset(
+    "torch.compile torch.jit.script torch.jit.trace torch.jit.freeze torch.nn.DataParallel "
+    "torch.nn.parallel.DataParallel torch.nn.parallel.DistributedDataParallel "
+    "torch.quantization.quantize_dynamic torch.ao.quantization.quantize_dynamic "
+    "torch.fx.symbolic_trace".split()
+)
+_METHODS = ("merge_and_unload",)
+
+
+class WrappedModelDropped(Rule):
+    """A function makes a compiled, wrapped or merged model, and its result is dropped.
+
+    ## What it does
+    Reports as a statement of its own
+
+    - `torch.compile(model)`, `torch.jit.script(model)`, `torch.jit.trace(...)`,
+      `torch.nn.DataParallel(model)`, `DistributedDataParallel(model)`, `quantize_dynamic(model)`;
+    - `model.merge_and_unload()` of peft.
+
+    Not reported: a call that is expected to raise.
+
+    ## Why is this bad?
+    Nothing happens to `model` itself: it runs uncompiled, on one GPU, or with the adapter around
+    it, and no error says so. A checkpoint of a model that was "merged" so has the keys of the
+    adapter.
+
+    ## Fix safety
+    Unsafe, and only offered if the model has a plain name: the name then stands for the new model.
+
+    ## References
+    - huggingface/peft pull request 2871
+    - google-research/timesfm issue 457
+    """
+
+    code = "DEV629"
+    name = "wrapped-model-dropped"
+    severity = Severity.ERROR
+    triggers = ("compile(", "torch.jit", "jit.", "DataParallel(", "quantize_dynamic(",
+                "symbolic_trace(", "merge_and_unload(")  # fmt: skip
+
+    bad = (
+        Bad(
+            """\
+import torch
+
+def prepare(model):
+    model.eval()
+    torch.compile(model, mode="reduce-overhead")
+    return model
+""",
+            lines=(5,),
+            fixed="""\
+import torch
+
+def prepare(model):
+    model.eval()
+    model = torch.compile(model, mode="reduce-overhead")
+    return model
+""",
+        ),
+        Bad(
+            """\
+import torch
+from peft import PeftModel
+
+def merged(base, folder):
+    model = PeftModel.from_pretrained(base, folder)
+    model.merge_and_unload()
+    model.save_pretrained("merged")
+    torch.nn.DataParallel(base)
+""",
+            lines=(6, 8),
+            fixed="""\
+import torch
+from peft import PeftModel
+
+def merged(base, folder):
+    model = PeftModel.from_pretrained(base, folder)
+    model = model.merge_and_unload()
+    model.save_pretrained("merged")
+    base = torch.nn.DataParallel(base)
+""",
+        ),
+    )
+    good = (
+        Good(
+            """\
+import pytest
+import torch
+
+def prepare(model, x):
+    torch.compile(model)(x)
+    model.compile()
+    fast = torch.compile(model)
+    with pytest.raises(RuntimeError):
+        torch.jit.script(model)
+    return fast
+
+def can_be_scripted(model):
+    try:
+        torch.jit.script(model)
+    except RuntimeError:
+        return False
+    return True
+
+def base(model):
+    merged = model.merge_and_unload()
+    return merged
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for statement in module.nodes(ast.Expr):
+            call = statement.value
+            if not isinstance(call, ast.Call) or is_provoked(module, statement):
+                continue
+            model = _wrapped(module, call)
+            if model is not None:
+                yield self.finding(
+                    module,
+                    call,
+                    f"`{one_line(module, call.func)}` gives another model, which is dropped: "
+                    f"`{one_line(module, model)}` stays as it is",
+                    fixes=[_kept(module, call, model)],
+                )
+
+
+def _wrapped(module: Module, call: ast.Call) -> ast.expr | None:
+    """The model, if the call does nothing to it."""
+    if called(call) in _METHODS:
+        return receiver(call)
+    named = isinstance(call.func, (ast.Name, ast.Attribute))
+    if not named or module.qualified(call.func) not in _WRAP or not call.args:
+        return None
+    inplace = any(each.arg == "inplace" for each in call.keywords)
+    return None if inplace else call.args[0]
+
+
+def _kept(module: Module, call: ast.Call, model: ast.expr) -> Fix | None:
+    if not isinstance(model, ast.Name):
+        return None
+    edit = module.insert_before(call, f"{model.id} = ")
+    return module.fix("keep the result", Safety.UNSAFE, edit)

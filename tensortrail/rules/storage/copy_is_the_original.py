@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from tensortrail.findings import Finding, Fix, Safety, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.objects import called, is_self, receiver
+from tensortrail.rules.shared.sentences import one_line
+
+_WEIGHTS = ("parameters", "named_parameters", "state_dict", "buffers")
+
+
+class CopyIsTheOriginal(Rule):
+    """Two names hold one model, and the weights of one are copied into the other.
+
+    ## What it does
+    Reports `target = online` and `self.target = self.online`, each the only assignment of its
+    name, if `target.load_state_dict(online.state_dict())` is called in the same function or class,
+    or a loop goes through the parameters of both.
+
+    ## Why is this bad?
+    A target network, a teacher or an average is meant to lag behind the model that is trained.
+    Here every step of the optimizer changes both, the copy changes nothing, and no error is raised.
+
+    ## Fix safety
+    Unsafe: `copy.deepcopy` needs the memory of the model once more, and is only offered where the
+    file imports `copy`.
+
+    ## References
+    - documentation of `torch.optim.swa_utils`: `AveragedModel` makes a deepcopy
+    """
+
+    code = "STO230"
+    name = "copy-is-the-original"
+    severity = Severity.ERROR
+    triggers = (("load_state_dict(", "state_dict("), ("zip(", "parameters("))
+
+    bad = (
+        Bad(
+            """\
+import copy
+
+import torch
+
+class Agent:
+    def __init__(self, net):
+        self.online = net.cuda()
+        self.target = self.online
+        self.optimizer = torch.optim.Adam(self.online.parameters())
+
+    def sync(self):
+        self.target.load_state_dict(self.online.state_dict())
+""",
+            lines=(8,),
+            fixed="""\
+import copy
+
+import torch
+
+class Agent:
+    def __init__(self, net):
+        self.online = net.cuda()
+        self.target = copy.deepcopy(self.online)
+        self.optimizer = torch.optim.Adam(self.online.parameters())
+
+    def sync(self):
+        self.target.load_state_dict(self.online.state_dict())
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+def train(net, batches, optimizer):
+    teacher = net
+    for batch in batches:
+        net(batch).sum().backward()
+        optimizer.step()
+        with torch.no_grad():
+            for old, new in zip(teacher.parameters(), net.parameters()):
+                old.lerp_(new, 0.01)
+""",
+            lines=(4,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import copy
+
+import torch
+
+class Agent:
+    def __init__(self, net):
+        self.online = net.cuda()
+        self.target = copy.deepcopy(self.online)
+
+    def sync(self):
+        self.target.load_state_dict(self.online.state_dict())
+
+def replaced(blocks, make):
+    block = blocks[0]
+    blocks[0] = make()
+    blocks[0].load_state_dict(block.state_dict())
+
+def resume(net, path, compiled):
+    model = net
+    if compiled:
+        model = torch.compile(net)
+    net.load_state_dict(model.state_dict())
+    best = net
+    best.load_state_dict(torch.load(path))
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for copied, target, source in _copies(module):
+            alias = _alias(module, copied, target, source)
+            if alias is not None:
+                yield self.finding(
+                    module,
+                    alias,
+                    f"`{one_line(module, alias)}` makes a second name, not a second model: line "
+                    f"{getattr(copied, 'lineno', 0)} copies its weights into itself",
+                    trail=[(copied, "copied into itself")],
+                    fixes=[_deepcopy(module, alias)],
+                )
+
+
+def _deepcopy(module: Module, alias: ast.Assign) -> Fix | None:
+    names = [e for node in module.nodes(ast.Import) for e in node.names]
+    if not any(each.name == "copy" and each.asname is None for each in names):
+        return None
+    edit = module.replace(alias.value, f"copy.deepcopy({module.text(alias.value)})")
+    return module.fix("make a copy", Safety.UNSAFE, edit)
+
+
+def _copies(module: Module) -> Iterator[tuple[ast.AST, ast.expr, ast.expr]]:
+    """`a.load_state_dict(b.state_dict())`, and loops over the parameters of `a` and `b`."""
+    for call in module.calls("load_state_dict"):
+        target, given = receiver(call), call.args[0] if call.args else None
+        source = _owner_of_weights(given)
+        if target is not None and source is not None:
+            yield call, target, source
+    for loop in module.nodes(ast.For):
+        over = loop.iter
+        if isinstance(over, ast.Call) and called(over) == "zip" and len(over.args) == 2:
+            target, source = (_owner_of_weights(each) for each in over.args)
+            if target is not None and source is not None:
+                yield loop, target, source
+
+
+def _owner_of_weights(node: ast.expr | None) -> ast.expr | None:
+    return receiver(node) if isinstance(node, ast.Call) and called(node) in _WEIGHTS else None
+
+
+def _alias(
+    module: Module, copied: ast.AST, target: ast.expr, source: ast.expr
+) -> ast.Assign | None:
+    """The one assignment of either name, which is the other."""
+    if not (_has_one_name(target) and _has_one_name(source)):
+        return None
+    for one, other in ((target, source), (source, target)):
+        made = _assignments(module, copied, one)
+        text = module.text(other)
+        named = len(made) == 1 and module.text(made[0].value) == text != module.text(one)
+        if named and len(_assignments(module, copied, other)) <= 1:
+            return made[0]
+    return None
+
+
+def _has_one_name(node: ast.expr) -> bool:
+    """A variable or an attribute of `self`; what lies in a list may be replaced there."""
+    return isinstance(node, ast.Name) or (isinstance(node, ast.Attribute) and is_self(node.value))
+
+
+def _assignments(module: Module, near: ast.AST, name: ast.expr) -> Sequence[ast.Assign]:
+    if isinstance(name, ast.Name):
+        around: ast.AST | None = module.function_of(near)
+    else:
+        around = module.class_of(near)
+    text = module.text(name)
+    return [e for e in module.nodes(ast.Assign, around) if module.text(e.targets[0]) == text]
