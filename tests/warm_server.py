@@ -6,6 +6,7 @@ and standard streams, up to the interpreter's own end."""
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -25,6 +26,8 @@ def wait_for_jobs(has: list[str]) -> dict[str, Any] | None:
     all_hooks()
     for name in has:
         importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # or each child looks through all of torch, and copies it, as it ends
     while line := os.fdopen(os.dup(0), "rb", 0).readline():
         child = os.fork()
         if not child:
