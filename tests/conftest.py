@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.unmeasured import leave_guards_unmeasured
+
 MANY = 20
 _MODULES = [0]
 """How many were imported when what stays was last set aside."""
@@ -32,12 +34,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     _set_aside_what_stays()
+    leave_guards_unmeasured()
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _set_aside_what_was_imported() -> None:
     if len(sys.modules) >= _MODULES[-1] + MANY:
         _set_aside_what_stays()
+        leave_guards_unmeasured()
 
 
 def _set_aside_what_stays() -> None:
