@@ -8,10 +8,17 @@ python3 -m venv .venv
 unset PYTHONDONTWRITEBYTECODE
 .venv/bin/pip install -qq --disable-pip-version-check --upgrade pip  # that of old Pythons takes half as long again
 .venv/bin/pip install -qq --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
-echo "Checking style and types"
+echo "Checking style"
 .venv/bin/ruff check .
 .venv/bin/ruff format --check .
-.venv/bin/mypy
-echo "Running the tests"
-# Each file in one process: what its tests share is made once.
-.venv/bin/python -m pytest -n 2 --dist loadfile "$@"
+echo "Running the tests, and checking types beside them"
+types=$(mktemp)
+trap 'rm -f "$types"' EXIT
+.venv/bin/mypy >"$types" 2>&1 &
+mypy=$!
+status=0
+# Each file in one process: what its tests share is made once. The long ones begin first.
+.venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder "$@" || status=$?
+wait "$mypy" || status=$?
+cat "$types"
+exit "$status"

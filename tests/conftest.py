@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.unmeasured import leave_guards_unmeasured
+
 MANY = 20
 _MODULES = [0]
 """How many were imported when what stays was last set aside."""
@@ -22,6 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
     if config.getoption("--complete"):
         return
     other_releases = pytest.mark.skip(reason="only with --complete")
@@ -32,12 +35,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     _set_aside_what_stays()
+    leave_guards_unmeasured()
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _set_aside_what_was_imported() -> None:
     if len(sys.modules) >= _MODULES[-1] + MANY:
         _set_aside_what_stays()
+        leave_guards_unmeasured()
 
 
 def _set_aside_what_stays() -> None:

@@ -15,6 +15,8 @@ pytest.importorskip("hatchling")
 
 from tensortrail.version import __version__
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parent.parent
 DATA = {each.relative_to(ROOT).as_posix() for each in (ROOT / "tensortrail").rglob("*.toml")}
 DATA |= {each.relative_to(ROOT).as_posix() for each in (ROOT / "tensortrail").rglob("*.py")}

@@ -23,6 +23,8 @@ from tensortrail.cli import trace
 from tensortrail.cli.parser import parser
 from tensortrail.cli.reference import page
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(
     [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")]

@@ -18,6 +18,8 @@ from tests.rooms import (
     room_of,
 )
 
+pytestmark = pytest.mark.long
+
 MAY_USE = {
     "findings": set[str](),
     "inert": set[str](),

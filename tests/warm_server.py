@@ -6,6 +6,7 @@ and standard streams, up to the interpreter's own end."""
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -20,11 +21,15 @@ def wait_for_jobs(has: list[str]) -> dict[str, Any] | None:
     from tensortrail.tracer.exports import closing  # noqa: F401
     from tensortrail.tracer.hooks import all_hooks
     from tensortrail.tracer.recording import session  # noqa: F401
+    from tests.unmeasured import leave_guards_unmeasured
 
     all_rules()
     all_hooks()
     for name in has:
         importlib.import_module(name)
+    leave_guards_unmeasured()
+    gc.collect()
+    gc.freeze()  # or each child looks through all of torch, and copies it, as it ends
     while line := os.fdopen(os.dup(0), "rb", 0).readline():
         child = os.fork()
         if not child:

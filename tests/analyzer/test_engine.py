@@ -23,6 +23,8 @@ from tensortrail.analyzer.judging.module import PythonModule
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Module, Rule, all_rules
 
+pytestmark = pytest.mark.long
+
 BAD = 'def f(t):\n    return t.weight.device == "meta"\n'
 CLEAN = "x = 1\n"
 

@@ -15,6 +15,8 @@ from tensortrail.analyzer.reading.limits import Limit, TooMuch
 from tensortrail.analyzer.reading.pieces import is_large, worth_parsing
 from tensortrail.findings import Finding
 
+pytestmark = pytest.mark.long
+
 FEW, MANY = 40, 160
 STEEPEST = 1.25
 """As exponent: quadratic work is 2."""

@@ -22,6 +22,8 @@ from tensortrail.analyzer.judging.module import open_project
 from tensortrail.findings import Finding
 from tensortrail.rules import Bad, Good, all_rules
 
+pytestmark = pytest.mark.long
+
 _DEFINED = re.compile(r"\b(def|class)(\s+)(\w+)")
 _CHANGES: dict[str, Callable[[str], str | None]] = {
     "removed": lambda text: None,

@@ -12,6 +12,8 @@ import pytest
 
 from tensortrail.cli import main
 
+pytestmark = pytest.mark.long
+
 BAD = 'def f(t):\n    return t.weight.device == "meta"\n'
 FIXED = BAD.replace(".device", ".device.type")
 

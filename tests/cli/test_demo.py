@@ -11,6 +11,8 @@ import pytest
 
 from tensortrail.cli.demo import PROGRAM, run
 
+pytestmark = pytest.mark.long
+
 
 def test_the_program_is_mended_and_runs(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("torch")

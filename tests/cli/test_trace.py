@@ -16,6 +16,8 @@ from tensortrail.rules import all_rules
 from tests import warm
 from tests.parts import first_of
 
+pytestmark = pytest.mark.long
+
 pytest.importorskip("torch")
 
 PROGRAMS = {

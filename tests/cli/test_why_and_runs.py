@@ -22,10 +22,13 @@ PLACE = "test_why_and_runs.py"
 
 
 class Net(torch.nn.Module):  # type: ignore[misc]
+    """Its parts are called as in no other test: a run also names the models that live on from
+    before it, and `why` tells of all of one name."""
+
     def __init__(self) -> None:
         super().__init__()
-        self.embed = torch.nn.Embedding(10, 4)
-        self.head = torch.nn.Linear(4, 2)
+        self.vocabulary = torch.nn.Embedding(10, 4)
+        self.outcome = torch.nn.Linear(4, 2)
 
 
 def offload(module: torch.nn.Module) -> None:
@@ -36,7 +39,7 @@ def recorded(folder: Path, moved: bool) -> Net:
     with tensortrail.trace(folder):
         model = Net()
         if moved:
-            offload(model.embed)
+            offload(model.vocabulary)
         torch.zeros(2).to("meta" if moved else "cpu")
         model.eval()
     return model
@@ -51,10 +54,10 @@ def asked(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str
 
 def test_why_a_weight_is_there(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = recorded(here / "run", moved=True)
-    code, out, _ = asked(capsys, "why", "run", "model.embed.weight")
+    code, out, _ = asked(capsys, "why", "run", "model.vocabulary.weight")
     assert code == CLEAN
     first, because, made, moved, *_ = out.splitlines()
-    assert first == "Net.embed.weight  (float32 10x4, 160 B) is on meta"
+    assert first == "Net.vocabulary.weight  (float32 10x4, 160 B) is on meta"
     assert because.startswith("  because `Tensor.to` at ")
     assert "in offload [torch/nn/modules/module.py:" in because
     assert because.endswith("moved it there from cpu")
@@ -67,12 +70,12 @@ def test_why_a_weight_is_there(here: Path, capsys: pytest.CaptureFixture[str]) -
 
 def test_why_for_programs(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = recorded(here / "run", moved=True)
-    code, out, _ = asked(capsys, "why", "run", "embed.weight", "--format", "json")
+    code, out, _ = asked(capsys, "why", "run", "vocabulary.weight", "--format", "json")
     assert code == CLEAN
     told = json.loads(out)
     (tensor,) = told["tensors"]
     assert (tensor["name"], tensor["device"], tensor["shape"]) == (
-        "Net.embed.weight", "meta", [10, 4],
+        "Net.vocabulary.weight", "meta", [10, 4],
     )  # fmt: skip
     assert not tensor["freed"]
     made, moved = tensor["trail"][:2]
@@ -84,10 +87,10 @@ def test_why_for_programs(here: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_no_such_tensor(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = recorded(here / "run", moved=False)
-    code, out, err = asked(capsys, "why", "run", "modle.embed.weigth")
+    code, out, err = asked(capsys, "why", "run", "modle.vocabulary.weigth")
     assert (code, out) == (FAILED, "")
-    assert "no tensor of this run is called modle.embed.weigth" in err
-    assert "Net.embed.weight" in err
+    assert "no tensor of this run is called modle.vocabulary.weigth" in err
+    assert "Net.vocabulary.weight" in err
     del model
 
 
@@ -96,14 +99,14 @@ def test_a_run_explains_and_shows_itself(here: Path) -> None:
     assert repr(run) == "<tensortrail run not begun>"
     with run:
         model = Net()
-        offload(model.head)
-        told = run.explain("model.head.bias")
+        offload(model.outcome)
+        told = run.explain("model.outcome.bias")
         assert repr(run).startswith("<tensortrail run run: ")
-    assert "Net.head.bias  (float32 2, 8 B) is on meta" in str(told)
+    assert "Net.outcome.bias  (float32 2, 8 B) is on meta" in str(told)
     assert told.as_dict()["tensors"][0]["because"].startswith("`Tensor.to`")
     assert repr(run) == "<tensortrail run run>"
     assert "no findings" in run._repr_html_()
-    assert str(run.explain("model.head.bias")) == str(told), "also when the run is over"
+    assert str(run.explain("model.outcome.bias")) == str(told), "also when the run is over"
 
 
 def test_the_trail_of_a_freed_tensor_and_its_findings(
@@ -168,12 +171,12 @@ def test_two_runs_are_compared(here: Path, capsys: pytest.CaptureFixture[str]) -
     assert asked(capsys, "runs", "--compare", "a", "a")[1] == "no difference\n"
     recorded(here / ".tensortrail" / "b", moved=True)
     code, out, _ = asked(capsys, "runs", "--compare", "a", "b")
-    assert "on another device: 1\n  Net.embed.weight  cpu -> meta\n" in out
+    assert "on another device: 1\n  Net.vocabulary.weight  cpu -> meta\n" in out
     assert "cpu -> meta  0 B -> 160 B" in out
     assert "move less" not in out
     code, out, _ = asked(capsys, "runs", "--compare", "a", "b", "--format", "json")
     assert json.loads(out)["elsewhere"] == [
-        {"name": "Net.embed.weight", "before": "cpu", "after": "meta"}
+        {"name": "Net.vocabulary.weight", "before": "cpu", "after": "meta"}
     ]
     assert code == (FOUND if json.loads(out)["new"] else CLEAN)
     assert asked(capsys, "runs", "--compare", "a", "missing")[0] == FAILED

@@ -15,6 +15,8 @@ from tensortrail.analyzer.judging.cache import FILE
 
 from .attacked import BAD, CLEAN, Attacked
 
+pytestmark = pytest.mark.long
+
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="pipes and times of POSIX")
 STORED = Path(".tensortrail_cache") / FILE
 SAME_SIZE = CLEAN + "#" * (len(BAD) - len(CLEAN) - 1) + "\n"

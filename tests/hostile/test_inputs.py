@@ -15,6 +15,8 @@ from tests.parts import first_of
 
 from .attacked import BAD, Attacked
 
+pytestmark = pytest.mark.long
+
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="pipes and devices of POSIX")
 ELIFS = "def f(t, n):\n    if n < 0:\n        return 0\n" + "".join(
     f"    elif n == {number}:\n        return t.weight.device == 'meta'\n"

@@ -18,6 +18,8 @@ from tensortrail.reporters import render
 from .samples import finding, report
 from .test_sarif import validate
 
+pytestmark = pytest.mark.long
+
 HOSTILE = "x\x1b[31m\n::error::owned\r\u202e[bold]%0A\x07\x9b##[add-mask]e"
 UNDECODABLE = os.fsdecode(b"::stop-commands::\xff")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")

@@ -7,6 +7,8 @@ import pytest
 from tensortrail.rules import Rule, all_rules
 from tensortrail.testing import check_examples
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("rule", all_rules().values(), ids=lambda rule: rule.code)
 def test_examples(rule: type[Rule]) -> None:

@@ -13,6 +13,8 @@ from tensortrail.rules import Good, Rule, all_rules
 from tensortrail.testing import run
 from tensortrail.testing.mutations import CHANGES, mutants
 
+pytestmark = pytest.mark.long
+
 TABLE = Path(__file__).with_name("noticed_mutants.json")
 NOTICED: dict[str, dict[str, int]] = json.loads(TABLE.read_text(encoding="utf-8"))
 """By rule: the changes to its good examples that it notices, and in how many places at least."""

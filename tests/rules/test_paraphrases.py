@@ -14,6 +14,8 @@ from tensortrail.testing import paraphrases
 from tensortrail.testing.paraphrases import REWRITES
 from tensortrail.testing.surviving import Outcome, outcomes
 
+pytestmark = pytest.mark.long
+
 HOLES = json.loads((Path(__file__).parent / "paraphrase_holes.json").read_text(encoding="utf-8"))
 """By rewrite: the bad examples ("CODE:number") that lose their finding, and the reason."""
 ENOUGH = 0.9

@@ -23,7 +23,7 @@ from tensortrail.tracer.reading.verified_saves import told_of_saves, verified_sa
 from tests import warm
 from tests.rules.recorded import found, record
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore")]
 
 
 class Verified:

@@ -7,28 +7,19 @@ from typing import NamedTuple
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._batches import without_counter
-from tensortrail.rules.shared.assignments import pairs_of
-from tensortrail.rules.shared.functions import parameter_names
+from tensortrail.rules.devices._devices_named import may_be_device, names_device
+from tensortrail.rules.devices._loaders_of_file import gives_tensors, is_global, loader_on_cpu
+from tensortrail.rules.shared.asked_as_modules import asked_as_modules
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.moves import ACCELERATORS, TO_DEVICE, moves_to_cpu
-from tensortrail.rules.shared.objects import (
-    called,
-    given,
-    is_before,
-    is_name,
-    keyword,
-    names_in,
-    receiver,
-    within,
-)
-from tensortrail.rules.shared.origins import behind
+from tensortrail.rules.shared.moves import TO_DEVICE, moves_to_cpu
+from tensortrail.rules.shared.objects import called, given, is_before, names_in, receiver, within
 from tensortrail.rules.words import Kind
 
 _OF_TENSORS = frozenset(
     "size shape view float long numel dim unsqueeze squeeze reshape flatten permute".split()
 )
-_LOADER = ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader")
-_THROUGH = ("enumerate", "tqdm", "trange", "islice", "track")
+_KEEP = frozenset({"append", "extend", "add", "print"})
+"""What is given a batch, gives nothing, and leaves it as it is."""
 _ELSEWHERE = (
     "prepare", "set_default_device", "set_default_tensor_type", "DataParallel", "data_parallel",
     "setup_dataloaders", "initialize",
@@ -130,6 +121,36 @@ def shown():
 """,
             lines=(14,),
         ),
+        Bad(
+            """\
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+from torchvision.datasets import MNIST
+
+def fit(folder, where):
+    rows = DataLoader(MNIST(folder), batch_size=8)
+    net = nn.Linear(4, 2).to(where)
+    for inputs, labels in rows:
+        weights = torch.ones(2, device=where)
+        nn.functional.cross_entropy(net(inputs), labels, weights).backward()
+""",
+            lines=(11,),
+            fixed="""\
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+from torchvision.datasets import MNIST
+
+def fit(folder, where):
+    rows = DataLoader(MNIST(folder), batch_size=8)
+    net = nn.Linear(4, 2).to(where)
+    for inputs, labels in rows:
+        inputs, labels = inputs.to(where), labels.to(where)
+        weights = torch.ones(2, device=where)
+        nn.functional.cross_entropy(net(inputs), labels, weights).backward()
+""",
+        ),
     )
     good = (
         Good(
@@ -211,13 +232,38 @@ def fit(data, model, device):
         model(**batch).backward()
 """
         ),
+        Good(
+            """\
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+def placed_before(x, where, placed):
+    loader = DataLoader(TensorDataset(placed(x, where)), batch_size=8)
+    model = nn.Linear(4, 2).to(where)
+    for inputs, in loader:
+        print(model(inputs))
+
+def placed_in_the_loop(x, where, place):
+    loader = DataLoader(TensorDataset(x), batch_size=8)
+    model = nn.Linear(4, 2).to(where)
+    for inputs, in loader:
+        place(inputs)
+        print(model(inputs))
+
+def of_another_type(x, precision):
+    loader = DataLoader(TensorDataset(x.to(dtype=precision)), batch_size=8)
+    model = nn.Linear(4, 2).to(precision)
+    for inputs, in loader:
+        print(model(inputs))
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module) or any(True for _ in module.calls(*_ELSEWHERE)):
             return
         for loop in module.nodes(ast.For):
-            loader = _loader(module, loop.iter)
+            loader = loader_on_cpu(module, loop.iter)
             names = names_in(without_counter(loop)) if loader is not None else set()
             if loader is None or not names or _are_moved(module, loop, names):
                 continue
@@ -246,64 +292,13 @@ class _Moved(NamedTuple):
     call: ast.Call
 
 
-def _loader(module: Module, over: ast.expr) -> ast.Call | None:
-    """The `DataLoader` of this file that is gone through, if its batches lie on the CPU."""
-    while isinstance(over, ast.Call) and called(over) in _THROUGH and over.args:
-        over = over.args[0]
-    origins = module.value_of(over).origins if isinstance(over, (ast.Name, ast.Attribute)) else ()
-    if isinstance(over, ast.Name) and not origins:
-        origins = _of_the_file(module, over)
-    if len(origins) != 1 or not isinstance(origins[0], ast.Call):
-        return None
-    made = origins[0]
-    if module.qualified(made.func) not in _LOADER or keyword(made, "collate_fn") is not None:
-        return None
-    data = module.argument(made, 0, "dataset")
-    return None if data is None or _names_a_device(module, data) else made
-
-
-def _is_global(module: Module, name: ast.Name) -> bool:
-    """It is read in a function that does not bind it."""
-    function = module.function_of(name)
-    if function is None or name.id in parameter_names(function):
-        return False
-    return all(isinstance(each.ctx, ast.Load) for each in module.uses(name.id, function))
-
-
-def _of_the_file(module: Module, name: ast.Name) -> tuple[ast.expr, ...]:
-    """What the file gives a name that a function only reads."""
-    if not _is_global(module, name):
-        return ()
-    return tuple(
-        value
-        for assign in module.nodes(ast.Assign)
-        if module.function_of(assign) is None
-        for target, value in pairs_of(assign)
-        if isinstance(target, ast.Name) and target.id == name.id
-    )
-
-
-def _names_a_device(module: Module, data: ast.expr) -> bool:
-    """What the dataset is made of, or its class, says something of devices."""
-    said: list[ast.AST] = [data]
-    for node in [data, *module.nodes(ast.Name, data)]:
-        origins = module.value_of(node).origins if isinstance(node, ast.Name) else ()
-        for origin in origins:
-            said.append(origin)
-            said += [e for n in module.nodes(ast.Name, origin) for e in module.value_of(n).origins]
-    text = " ".join(module.text(each) for each in said)
-    classes = [each for each in module.nodes(ast.ClassDef) if each.name in text]
-    text += " ".join(module.text(each) for each in classes)
-    return any(word in text for word in (*ACCELERATORS, "device", ".to("))
-
-
 def _are_moved(module: Module, loop: ast.For, names: set[str]) -> bool:
-    """Anything in the loop moves something, or one of the names is bound anew."""
+    """Anything in the loop moves something, or may move the batch, or one of the names is bound
+    anew."""
     if any(True for _ in module.calls(*TO_DEVICE, inside=loop)):
         return True
-    for call in module.nodes(ast.Call, loop):
-        if "device" in module.text(call):
-            return True
+    if any(_may_move(module, call, names) for call in _before_the_model(module, loop, names)):
+        return True
     return any(
         each.id in names
         and isinstance(each.ctx, ast.Store)
@@ -312,22 +307,41 @@ def _are_moved(module: Module, loop: ast.For, names: set[str]) -> bool:
     )
 
 
+def _before_the_model(module: Module, loop: ast.For, names: set[str]) -> Iterator[ast.Call]:
+    """Calls of the loop that come before a model is given the batch."""
+    calls = module.nodes(ast.Call, loop)
+    taking = (each for each in calls if _is_given(each, names) and _is_model(module, each.func))
+    first = next(taking, None)
+    return (each for each in calls if first is None or is_before(each, first))
+
+
+def _may_move(module: Module, call: ast.Call, names: set[str]) -> bool:
+    """A call that is given the batch and a device; or the batch alone, and gives nothing: it works
+    on it in place."""
+    if not any(isinstance(each, ast.Name) and each.id in names for each in given(call)):
+        return False
+    if names_device(module, call):
+        return True
+    is_dropped = isinstance(module.parent(call), ast.Expr)
+    return is_dropped and called(call) not in _KEEP and not _is_model(module, call.func)
+
+
+def _is_model(module: Module, node: ast.expr) -> bool:
+    return module.kind_of(node) is Kind.MODULE or module.text(node) in asked_as_modules(module)
+
+
 def _are_tensors(
     module: Module, loop: ast.For, call: ast.Call, names: set[str], loader: ast.Call
 ) -> bool:
     """A dataset of tensors, a batch that is unpacked by its keys, or one that is asked what only
     tensors are asked; and a model that takes it, no pipeline."""
     assert isinstance(call.func, ast.Name)
-    kind = module.kind_of(call.func)
-    asked = module.calls("parameters", "named_parameters", "train", "eval")
-    owners = [owner for each in asked if (owner := receiver(each)) is not None]
-    if kind is not Kind.MODULE and not any(is_name(each, call.func.id) for each in owners):
+    if not _is_model(module, call.func):
         return False
     data = module.argument(loader, 0, "dataset")
     if data is None or any(each.arg is None for each in call.keywords):
         return data is not None
-    said = " ".join(module.text(each) for each in (data, *module.value_of(data).origins))
-    if "TensorDataset" in said or "torchvision.datasets" in said:
+    if gives_tensors(module, data):
         return True
     above = (module.parent(each) for each in module.nodes(ast.Name, loop) if each.id in names)
     return any(isinstance(each, ast.Attribute) and each.attr in _OF_TENSORS for each in above)
@@ -347,7 +361,7 @@ def _moved_before(module: Module, loop: ast.For, call: ast.Call) -> _Moved | Non
     assert isinstance(call.func, ast.Name)
     name, function = call.func.id, module.function_of(loop)
     found: ast.Call | None = None
-    everywhere = _is_global(module, call.func)
+    everywhere = is_global(module, call.func)
     for move in module.calls(*TO_DEVICE, "cpu", inside=None if everywhere else function):
         own = module.function_of(move) is function
         if not own and not (everywhere and module.function_of(move) is None):
@@ -364,18 +378,9 @@ def _moved_before(module: Module, loop: ast.For, call: ast.Call) -> _Moved | Non
     if found is None or called(found) == "cpu" or moves_to_cpu(module, found):
         return None
     said = [*given(found)]
-    if called(found) == "to" and not (said and _is_device(module, said[0])):
+    if called(found) == "to" and not (said and may_be_device(module, said[0])):
         return None
     return _Moved(name, module.text(said[0]) if said else called(found), found)
-
-
-def _is_device(module: Module, node: ast.expr) -> bool:
-    said = module.value_of(node)
-    is_text = isinstance(said.constant, str) or isinstance(behind(module, node), ast.JoinedStr)
-    if is_text or said.kinds & {Kind.DEVICE, Kind.DEVICE_STRING}:
-        return True
-    text = module.text(node)
-    return ("device" in text or "cuda" in text) and "dtype" not in text and text != "cpu"
 
 
 def _fix(module: Module, loop: ast.For, moved: _Moved) -> Fix | None:

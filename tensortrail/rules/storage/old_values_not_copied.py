@@ -12,6 +12,7 @@ from tensortrail.rules.words import Kind
 
 _SAME_MEMORY = ("detach", "numpy", "view", "flatten", "ravel", "squeeze")
 _LISTS = ("parameters",)
+_OTHER_STEPS = ("torch.optim.lr_scheduler.", "torch.profiler.", "torch.autograd.profiler.")
 
 
 class OldValuesNotCopied(Rule):
@@ -112,6 +113,29 @@ for _ in range(5):
 print(abs(model.weight.detach().numpy() - start).max())
 """,
         ),
+        Bad(
+            """\
+import torch
+
+def learns(model, schedule, x):
+    before = model.fc.weight.data
+    schedule.zero_grad()
+    model(x).sum().backward()
+    schedule.step()
+    return not torch.equal(before, model.fc.weight.data)
+""",
+            lines=(4,),
+            fixed="""\
+import torch
+
+def learns(model, schedule, x):
+    before = model.fc.weight.data.clone()
+    schedule.zero_grad()
+    model(x).sum().backward()
+    schedule.step()
+    return not torch.equal(before, model.fc.weight.data)
+""",
+        ),
     )
     good = (
         Good(
@@ -148,6 +172,19 @@ def learns(model, optimizer, x):
     model(x).sum().backward()
     optimizer.step()
     return torch.equal(shown, before)
+"""
+        ),
+        Good(
+            """\
+import torch
+from torch.optim.lr_scheduler import StepLR
+
+def unchanged(model, optimizer, x, world, action):
+    first = model.fc.weight.data
+    rates = StepLR(optimizer, 1)
+    seen = world.step(action)
+    rates.step()
+    return torch.equal(first, model.fc.weight.data), seen
 """
         ),
     )
@@ -201,15 +238,32 @@ def _step_after(module: Module, kept: ast.Assign) -> ast.Call | None:
 
 
 def _steps(module: Module, function: FunctionNode) -> list[ast.Call]:
+    """Of what the function has make steps, that of its optimizers, or else of the first."""
     around = None if function is module.top else function
-    found = []
+    found: dict[str, list[ast.Call]] = {}
     for call in module.calls("step", inside=around):
         owner = receiver(call)
-        text = module.text(owner).lower() if owner is not None else ""
-        others = any(word in text for word in ("sched", "env", "prof"))
-        if owner is not None and not others and module.function_of(call) is around:
-            found.append(call)
-    return found
+        if owner is not None and module.function_of(call) is around and _may_train(module, call):
+            found.setdefault(module.text(owner), []).append(call)
+    known = _optimizers(module) & found.keys()
+    return [call for name in known or list(found)[:1] for call in found[name]]
+
+
+def _may_train(module: Module, step: ast.Call) -> bool:
+    """No step of an environment, whose answer is used, nor of a scheduler or a profiler."""
+    owner = receiver(step)
+    if owner is None or not isinstance(module.parent(step), ast.Expr):
+        return False
+    origins = module.value_of(owner).origins
+    made = (module.qualified(each.func) for each in origins if isinstance(each, ast.Call))
+    return not any(each.startswith(_OTHER_STEPS) for each in made)
+
+
+def _optimizers(module: Module) -> set[str]:
+    """What the file asks for what only optimizers have, as it is written."""
+    calls = (receiver(each) for each in module.calls("zero_grad"))
+    read = (each.value for each in module.members("param_groups"))
+    return {module.text(each) for each in (*calls, *read) if each is not None}
 
 
 def _compared(module: Module, step: ast.Call, name: str, weight: str) -> ast.Name | None:

@@ -15,6 +15,7 @@ from tensortrail.rules import Did
 from tests.real.distributed.programs import Told, told
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.real,
     pytest.mark.filterwarnings("ignore"),
     pytest.mark.skipif(not torch.distributed.is_available(), reason="torch without distributed"),

@@ -18,7 +18,7 @@ from tests.real.hf.models import halves, made  # noqa: E402
 from tests.real.hf.saves import value  # noqa: E402
 from tests.real.releases import with_release  # noqa: E402
 
-pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore")]
+pytestmark = [pytest.mark.long, pytest.mark.real, pytest.mark.filterwarnings("ignore")]
 
 
 def offloaded(whole: Any, folder: Path, form: str = "disk") -> Any:

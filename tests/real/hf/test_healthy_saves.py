@@ -19,7 +19,7 @@ import tensortrail  # noqa: E402
 from tensortrail.findings import Severity  # noqa: E402
 from tests.real.hf.models import made  # noqa: E402
 
-pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore")]
+pytestmark = [pytest.mark.long, pytest.mark.real, pytest.mark.filterwarnings("ignore")]
 SIZES: dict[str, Any] = {
     "hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 2, "num_hidden_layers": 2,
 }  # fmt: skip

@@ -13,6 +13,8 @@ from tests.real.programs.cases import CASES, HERE, Case, again, patch, traced
 from tests.real.programs.mentions import strangers
 from tests.real.programs.table import PAGE, row
 
+pytestmark = pytest.mark.long
+
 PARAMETERS = [
     pytest.param(case, id=case.name, marks=[] if case.quick else [pytest.mark.complete])
     for case in CASES

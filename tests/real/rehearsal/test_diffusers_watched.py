@@ -16,7 +16,7 @@ from tensortrail.rules import Did  # noqa: E402
 from tests.real.rehearsal.test_diffusers import forget_the_device  # noqa: E402
 from tests.rules.recorded import found, record, watched  # noqa: E402
 
-pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore")]
+pytestmark = [pytest.mark.long, pytest.mark.real, pytest.mark.filterwarnings("ignore")]
 GPUS = "cuda:1x4GiB"
 BLOCKS = """\
 import torch

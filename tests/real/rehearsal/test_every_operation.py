@@ -18,6 +18,7 @@ from tensortrail.tracer.rehearsal.rehearsal import Rehearsal  # noqa: E402
 from tests.parts import first_only  # noqa: E402
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.real,
     pytest.mark.filterwarnings("ignore"),  # the samples use what is deprecated too
 ]

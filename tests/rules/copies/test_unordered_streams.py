@@ -11,6 +11,8 @@ pytest.importorskip("torch")
 from tensortrail.findings import Confidence, Severity
 from tests.rules.recorded import SIMULATED, watched
 
+pytestmark = pytest.mark.long
+
 START = """\
 import torch
 side = torch.cuda.Stream()

@@ -12,6 +12,8 @@ from tensortrail.findings import Confidence, Safety, Severity
 from tensortrail.rules import Did
 from tests.rules.recorded import runs_without_findings, watched
 
+pytestmark = pytest.mark.long
+
 HEAD = "import torch\nimport torch.nn.functional as F\n"
 
 

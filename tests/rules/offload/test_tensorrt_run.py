@@ -18,6 +18,8 @@ from tests.rules.mending import mended
 from tests.rules.offload import stand_in_torch_tensorrt
 from tests.rules.recorded import Seen, found, record, watched
 
+pytestmark = pytest.mark.long
+
 MODEL = """\
 import torch, torch_tensorrt
 from torch_tensorrt.dynamo.runtime._MutableTorchTensorRTModule import MutableTorchTensorRTModule

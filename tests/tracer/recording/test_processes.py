@@ -12,6 +12,8 @@ from tensortrail.rules.timeline import Did
 
 from ..programs import recorded
 
+pytestmark = pytest.mark.long
+
 SLOW = ("spawn", "forkserver")
 """Their children import torch anew. `test_what_ends_a_child` is run by default."""
 METHODS = pytest.mark.parametrize(

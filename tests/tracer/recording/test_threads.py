@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tensortrail.rules.timeline import Did
 
 from ..programs import recorded
+
+pytestmark = pytest.mark.long
 
 
 def test_threads_of_every_kind(tmp_path: Path) -> None:

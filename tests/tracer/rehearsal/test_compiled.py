@@ -27,7 +27,7 @@ from tests.tracer.rehearsal.compiled_programs import (  # noqa: E402
 )
 from tests.tracer.rehearsal.test_programs import same  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore")]
 aot = functools.partial(torch.compile, backend="aot_eager")
 
 

@@ -19,6 +19,8 @@ from tensortrail.tracer.rehearsal.devices.spec import parse_spec
 from tensortrail.tracer.rehearsal.rehearsal import Rehearsal
 from tests import warm
 
+pytestmark = pytest.mark.long
+
 
 def _raised(work: Callable[[], Any]) -> Any:
     try:

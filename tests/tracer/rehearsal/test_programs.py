@@ -21,7 +21,7 @@ from tests.tracer.rehearsal.legal import LEGAL
 from tests.tracer.rehearsal.programs import Legal, Refused, run
 from tests.tracer.rehearsal.refused import REFUSED
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*pin_memory.*")
+pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore:.*pin_memory.*")]
 
 
 TWO = parse_spec("cuda:2x8GiB")

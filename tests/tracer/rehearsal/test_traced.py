@@ -15,7 +15,11 @@ from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention  # noqa: E402
 
-pytestmark = [pytest.mark.usefixtures("two_gpus"), pytest.mark.filterwarnings("ignore")]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.usefixtures("two_gpus"),
+    pytest.mark.filterwarnings("ignore"),
+]
 
 
 class Net(nn.Module):  # type: ignore[misc]

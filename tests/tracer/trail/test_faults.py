@@ -23,6 +23,8 @@ from tensortrail.tracer.trail.writer import TrailWriter
 
 from .samples import HEADER, looked_at, written
 
+pytestmark = pytest.mark.long
+
 CREATE = CODE[Did.CREATE]
 
 

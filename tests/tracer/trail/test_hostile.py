@@ -23,6 +23,8 @@ from tensortrail.tracer.trail.reader import NotATrail, read_part
 
 from .samples import HEADER, frame, looked_at, sealed, trail_of, whole, written
 
+pytestmark = pytest.mark.long
+
 CREATE = CODE[Did.CREATE]
 
 

@@ -17,6 +17,8 @@ from torch._dynamo.utils import counters  # noqa: E402
 from tensortrail.tracer.recording import session  # noqa: E402
 from tests.tracer.transparent.twice import same  # noqa: E402
 
+pytestmark = pytest.mark.long
+
 Program = Callable[[Any], Any]
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 torch = pytest.importorskip("torch")
 
 BEFORE = """

@@ -14,6 +14,8 @@ from torch import func  # noqa: E402
 
 from tests.tracer.transparent.twice import Failure, recorded, same, same_twice  # noqa: E402
 
+pytestmark = pytest.mark.long
+
 
 class Net(torch.nn.Module):  # type: ignore[misc,name-defined]
     def __init__(self) -> None:
