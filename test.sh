@@ -19,6 +19,8 @@ mypy=$!
 status=0
 # Each file in one process: what its tests share is made once. The long ones begin first.
 .venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder "$@" || status=$?
-wait "$mypy" || status=$?
-cat "$types"
+if ! wait "$mypy"; then
+    cat "$types"
+    status=1
+fi
 exit "$status"
