@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import re
 import sys
 from collections.abc import Collection
 
 from tensortrail.analyzer.reading.limits import Limit
 from tensortrail.analyzer.reading.pieces import is_large, worth_parsing
 from tensortrail.analyzer.reading.source import Unreadable
+from tensortrail.patterns import pattern
 
 
 def kept(data: bytes, words: Collection[bytes], limit: Limit) -> bytes:
@@ -25,7 +25,7 @@ PYTHON = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
 """Whose syntax is known here: that of the Python that runs the check."""
 
 
-_NEWER = re.compile(r"\s*(?:type\s+\w+\s*(?:\[[^=]*)?=|(?:class|(?:async\s+)?def)\s+\w+\s*\[)")
+_NEWER = pattern(r"\s*(?:type\s+\w+\s*(?:\[[^=]*)?=|(?:class|(?:async\s+)?def)\s+\w+\s*\[)")
 """What Python 3.12 reads: `type A = int`, `class B[T]`, `def f[T](x)`."""
 
 
