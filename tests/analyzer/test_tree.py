@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from tensortrail.analyzer.syntax.text import text_of
-from tensortrail.analyzer.syntax.tree import Tree, is_stored
+from tensortrail.analyzer.syntax.tree import Tree
 from tensortrail.analyzer.syntax.trees import Trees
 
 from .snippets import find, module_of
@@ -138,15 +138,6 @@ def test_a_tree_that_somebody_has_is_not_made_twice(monkeypatch: pytest.MonkeyPa
     trees.of("b.py", b"b = 1\n")
     assert trees.of("a.py", b"a = 1\n") is held
     assert trees.of("a.py", b"a = 2\n") is not held
-
-
-def test_what_was_chosen_of_a_file_is_told_of_each_class_alone() -> None:
-    text = (
-        "self.z = 1\nclass A:\n    def f(self):\n        self.x = self.y\nclass B:\n    b.c = 1\n"
-    )
-    tree = Tree(ast.parse(text))
-    found = [tree.chosen(ast.Attribute, is_stored, each) for each in tree.nodes(ast.ClassDef)]
-    assert [[ast.unparse(node) for node in each] for each in found] == [["self.x"], ["b.c"]]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Protocol
 from tensortrail.analyzer.facts import known
 from tensortrail.analyzer.syntax.guards import Guards
 from tensortrail.analyzer.syntax.names import dotted_name
-from tensortrail.analyzer.syntax.tree import SCOPES, Tree, is_stored
+from tensortrail.analyzer.syntax.tree import SCOPES, Tree
 from tensortrail.analyzer.syntax.walk import in_order
 from tensortrail.rules.words import Branch, ClassFacts, Kind
 
@@ -195,11 +195,8 @@ def _implements_aliases(file: ClassFile) -> dict[str, str]:
 def _makes_wrapper(tree: Tree, method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     if method.name not in ("__new__", "__init__", "_wrap", "wrap"):
         return False
-    return bool(tree.chosen(ast.Attribute, _names_the_maker, method))
-
-
-def _names_the_maker(node: ast.Attribute) -> bool:
-    return node.attr == "_make_wrapper_subclass"
+    called = tree.nodes(ast.Attribute, method)
+    return any(each.attr == "_make_wrapper_subclass" for each in called)
 
 
 def _rewraps_rest(file: ClassFile, dispatch: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
@@ -253,8 +250,12 @@ def _fields(tree: Tree, node: ast.ClassDef) -> Iterable[str]:
     for statement in node.body:
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
             yield statement.target.id
-    for below in tree.chosen(ast.Attribute, is_stored, node):
-        if isinstance(below.value, ast.Name) and below.value.id in ("self", "obj", "instance", "r"):
+    for below in tree.nodes(ast.Attribute, node):
+        if (
+            isinstance(below.ctx, ast.Store)
+            and isinstance(below.value, ast.Name)
+            and below.value.id in ("self", "obj", "instance", "r")
+        ):
             yield below.attr
 
 

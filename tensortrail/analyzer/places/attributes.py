@@ -15,7 +15,7 @@ from tensortrail.analyzer.places.by_name import (
 from tensortrail.analyzer.places.components import COMPONENT
 from tensortrail.analyzer.places.joins import join
 from tensortrail.analyzer.places.library import names
-from tensortrail.analyzer.syntax.tree import SCOPES, Tree, is_stored
+from tensortrail.analyzer.syntax.tree import SCOPES, Tree
 from tensortrail.rules.places import NUMBER, UNKNOWN_HELD, FunctionPlaces, Held, Place, What, Where
 from tensortrail.rules.set_by_name import is_one_of_many
 from tensortrail.rules.shared.moves import MOVE_METHODS, TO_DEVICE
@@ -26,7 +26,6 @@ MOVERS = MOVE_METHODS | {"_replicate_for_data_parallel"}
 _GIVE_THE_MODULE = frozenset("eval train requires_grad_ half float double bfloat16 to cuda".split())
 _IN_THE_MODULE = frozenset({"register_buffer", "register_parameter"})
 _STATES = frozenset({"add_state"})
-_NAMING = _IN_THE_MODULE | _STATES
 """Of a metric of torchmetrics, which moves its states."""
 
 
@@ -190,18 +189,14 @@ def _lists_of_states(tree: Tree, cls: ast.ClassDef) -> set[str]:
 
 def _named_by(tree: Tree, cls: ast.ClassDef, methods: frozenset[str]) -> dict[str, ast.Call]:
     found: dict[str, ast.Call] = {}
-    for call in tree.chosen(ast.Call, _names_something, cls):
-        if call.func.attr in methods:  # type: ignore[attr-defined]
+    for call in tree.nodes(ast.Call, cls):
+        func = call.func
+        if isinstance(func, ast.Attribute) and func.attr in methods:
             given = [each.value for each in call.keywords if each.arg == "name"]
             first = call.args[0] if call.args else next(iter(given), None)
             if isinstance(first, ast.Constant) and isinstance(first.value, str):
                 found[first.value] = call
     return found
-
-
-def _names_something(call: ast.Call) -> bool:
-    func = call.func
-    return isinstance(func, ast.Attribute) and func.attr in _NAMING
 
 
 def _is_list(state: ast.Call) -> bool:
@@ -212,7 +207,9 @@ def _is_list(state: ast.Call) -> bool:
 def stores_of_class(tree: Tree, cls: ast.ClassDef) -> dict[str, list[Store]]:
     """Where the class assigns to attributes of `self`, by their name."""
     found: dict[str, list[Store]] = {}
-    for node in tree.chosen(ast.Attribute, is_stored, cls):
+    for node in tree.nodes(ast.Attribute, cls):
+        if not isinstance(node.ctx, ast.Store):
+            continue
         if not (isinstance(node.value, ast.Name) and node.value.id == "self"):
             continue
         function = tree.outermost_function_of(node)

@@ -35,7 +35,6 @@ class Tree:
         self._answers: dict[tuple[Callable[..., Any], ast.AST], Any] = {}
         self._by_type: dict[type[ast.AST], tuple[list[ast.AST], Numbers]] = {}
         self._ends: dict[ast.AST, int] = {}
-        self._chosen: dict[Callable[..., bool], tuple[list[ast.AST], list[int]]] = {}
 
     def once(self, question: Callable[[Tree, N], A], about: N) -> A:
         """`question(tree, about)`, answered once."""
@@ -139,17 +138,6 @@ class Tree:
             return self._of_type(kind)[0]
         start, end = self.numbers(kind, inside)
         return self._of_type(kind)[0][start:end]
-
-    def chosen(self, kind: type[N], test: Callable[[N], bool], inside: ast.AST) -> Sequence[N]:
-        """Those of them that the test holds for, a function of a module: each is asked once, for
-        all classes of a file."""
-        if test not in self._chosen:
-            some = [each for each in zip(*self._of_type(kind), strict=True) if test(each[0])]
-            self._chosen[test] = [node for node, _ in some], [number for _, number in some]
-        nodes, numbers = self._chosen[test]
-        start = bisect_left(numbers, self._number[inside] + 1)
-        end = bisect_right(numbers, self._last(inside))
-        return nodes[start:end]  # type: ignore[return-value]
 
     def numbers(self, kind: type[ast.AST], inside: ast.AST | None) -> tuple[int, int]:
         """From which to which of all nodes of that type stand strictly below `inside`."""
@@ -350,10 +338,6 @@ class Tree:
             if isinstance(up, (*SCOPES, ast.ClassDef)):
                 return
             child = up
-
-
-def is_stored(node: ast.Attribute) -> bool:
-    return isinstance(node.ctx, ast.Store)
 
 
 class Outline(NamedTuple):

@@ -9,7 +9,7 @@ from functools import reduce
 
 from tensortrail.analyzer.facts import hints, questions
 from tensortrail.analyzer.facts.project_file import ProjectFile
-from tensortrail.analyzer.syntax.tree import SCOPES, is_stored
+from tensortrail.analyzer.syntax.tree import SCOPES
 from tensortrail.analyzer.values.additions import Addition, additions_of, with_additions
 from tensortrail.analyzer.values.command_line import NAMESPACE, parsed_argument
 from tensortrail.analyzer.values.state import join_values
@@ -130,8 +130,8 @@ class Attributes:
     def _on_self(self, cls: ast.ClassDef) -> dict[str, list[ast.Attribute]]:
         if cls not in self._stores:
             found: dict[str, list[ast.Attribute]] = {}
-            for node in self._file.tree.chosen(ast.Attribute, is_stored, cls):
-                if _is_name(node.value, "self"):
+            for node in self._file.tree.nodes(ast.Attribute, cls):
+                if _is_name(node.value, "self") and isinstance(node.ctx, ast.Store):
                     found.setdefault(node.attr, []).append(node)
             self._stores[cls] = found
         return self._stores[cls]
