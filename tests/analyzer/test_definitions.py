@@ -129,3 +129,20 @@ def test_classes_that_inherit_from_each_other_over_files_take_nothing(package: P
     (package / "deep.py").write_text(DEFINED)
     (package / "parts.py").write_text("from pkg.deep import Wide\n\nclass Base(Wide):\n    pass\n")
     assert parameters(package, "model.py", open_project()) == [("rows", "device"), ()]
+
+
+def test_what_many_files_ask_about_stays_when_room_is_made(
+    package: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = open_project()
+    deep, parts = str(package / "deep.py"), str(package / "parts.py")
+    for _ in range(2):
+        project.trim()
+        project.module_at(deep)
+    project.trim()
+    project.module_at(parts)  # asked about last, by one file
+    monkeypatch.setattr(
+        "tensortrail.analyzer.facts.project._KEPT", (package / "deep.py").stat().st_size
+    )
+    project.trim()
+    assert list(project._modules) == [deep]

@@ -6,6 +6,7 @@ import ast
 
 import pytest
 
+from tensortrail.analyzer.syntax.text import text_of
 from tensortrail.analyzer.syntax.tree import Tree
 from tensortrail.analyzer.syntax.trees import Trees
 
@@ -147,3 +148,14 @@ def test_a_tree_that_somebody_has_is_not_made_twice(monkeypatch: pytest.MonkeyPa
     trees.of("b.py", b"b = 1\n")
     assert trees.of("a.py", b"a = 1\n") is held
     assert trees.of("a.py", b"a = 2\n") is not held
+
+
+@pytest.mark.parametrize(
+    "written",
+    "x|x.y.z|x is not None|x.y != 0|not x.y|-1|'x'.y|f(x).y|x[0].y|x == 'a'|a < b < c|not (x or y)"
+    "|(x is None) is True|not (not x)|(x := y) in z|x in (1, 2)|1e3 == x|10 ** 9 > x|True|None is x"
+    "|1000000 == x|...|b'a' == x|x not in y.z|(not x) == y|x.y is (not z)".split("|"),
+)
+def test_plain_expressions_are_written_as_python_writes_them(written: str) -> None:
+    node = ast.parse(written, mode="eval").body
+    assert text_of(node) == text_of(node) == ast.unparse(node)

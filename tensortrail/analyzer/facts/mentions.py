@@ -7,9 +7,11 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-_STAR = re.compile(rb"\bimport[ \t]*\*")
-_LIST = re.compile(rb"[\s\w,]*")
-_FROM = re.compile(
+from tensortrail.patterns import pattern
+
+_STAR = pattern(rb"\bimport[ \t]*\*")
+_LIST = pattern(rb"[\s\w,]*")
+_FROM = pattern(
     rb"^[ \t>]*from[ \t]+([\w.]+)[ \t]+import\b[ \t]*(\([^)]*\)|(?:[^\n\\]|\\\n)*)", re.M
 )
 

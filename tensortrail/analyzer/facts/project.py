@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -33,6 +34,9 @@ _KEPT = 2_000_000
 """Bytes of the files that are kept from one file that is judged to the next: those asked about
 last. Their trees take some fifty times as much."""
 
+_OFTEN = 8
+"""Of files that so many others asked about, the one that was asked last stays longest."""
+
 A = TypeVar("A")
 N = TypeVar("N", bound=ast.AST)
 Opener = Callable[[str, bytes, "Project"], ProjectFile]
@@ -59,6 +63,8 @@ class Project:
         """In the order of their last use."""
         self._untouched: dict[str, None] = {}
         """Those of them that nobody asked about since the file that is judged was begun."""
+        self._asked_by: Counter[str] = Counter()
+        """How many of the files that were judged asked about each, kept or not."""
         self._size = 0
         """Bytes of all of them."""
         self._definitions = Definitions(self._file_of, self.module_at, self._note)
@@ -91,21 +97,29 @@ class Project:
         self._make_room()
 
     def _make_room(self) -> None:
-        """The oldest go first. While a file is judged it keeps those that it asked about."""
+        """Those go first that few files ask about, of these the oldest: what all files of a package
+        ask about takes more than is kept, so that each would be gone just before it is asked for.
+        While a file is judged it keeps those that it asked about."""
         while self._size > _KEPT and self._untouched:
-            path = next(iter(self._untouched))
+            path = min(self._untouched, key=self._times_asked)
             del self._untouched[path]
             module = self._modules.pop(path)
             self._size -= _size_of(module)
             if module is not None:
                 module.release()
 
+    def _times_asked(self, path: str) -> int:
+        return min(self._asked_by[path], _OFTEN)
+
     def module_at(self, path: str) -> ProjectFile | None:
         """The file read and indexed; None if it cannot be."""
         if path in self._modules:
-            self._untouched.pop(path, None)
+            if path in self._untouched:
+                del self._untouched[path]
+                self._asked_by[path] += 1
             module = self._modules.pop(path)
         else:
+            self._asked_by[path] += 1
             module = self._opened(path)
             self._size += _size_of(module)
             self._make_room()

@@ -18,6 +18,7 @@ from tensortrail.analyzer.facts.mentions import (
     uses_after_import,
 )
 from tensortrail.analyzer.syntax.text_blocks import Block, blocks_around
+from tensortrail.patterns import pattern
 
 _DEEPEST = 4
 """Uses of uses that are followed: what is further off is used."""
@@ -25,19 +26,19 @@ _MOST_SEARCHES = 60
 """Names that are looked for in all texts, for one question."""
 _MOST_PLACES = 40
 """Of a name in one file."""
-_RUN = re.compile(rb"__main__|argparse|^(?:for|while|with)\b|^[A-Za-z_][\w.]*\(", re.M)
+_RUN = pattern(rb"__main__|argparse|^(?:for|while|with)\b|^[A-Za-z_][\w.]*\(", re.M)
 """What only a file has that is run, or that does something when it is imported."""
-_DOES = re.compile(rb"^(?!def\b|class\b|async\b|import\b|from\b|if\b)[A-Za-z_][^\n#]*\(", re.M)
+_DOES = pattern(rb"^(?!def\b|class\b|async\b|import\b|from\b|if\b)[A-Za-z_][^\n#]*\(", re.M)
 """Of a file that is in no package, this is enough."""
 _IMPORTING = "import_module __import__ pkgutil exec_module spec_from_file_location".split()
-_BY_NAME = re.compile("|".join(_IMPORTING).encode())
+_BY_NAME = pattern("|".join(_IMPORTING).encode())
 """What a text has that imports files which it does not name."""
 _LIBRARY = ("setup.py", "setup.cfg", "pyproject.toml")
 _PROSE = (".md", ".rst", ".txt", ".ipynb")
-_BASES_THAT_CALL_NOTHING = re.compile(
+_BASES_THAT_CALL_NOTHING = pattern(
     rb"\s*(?:(?:object|ABC|abc\.ABC|(?:torch\.)?nn\.Module|Module|torch\.nn\.Module)\s*,?\s*)*"
 )
-_CALLED_BY_A_MODULE = re.compile(
+_CALLED_BY_A_MODULE = pattern(
     r"__\w+__|forward|reset_parameters|extra_repr|[gs]et_extra_state|_(?:load_from|save_to)_state_dict"
     r"|_apply|_init_weights|_get_name|_named_members"
 )

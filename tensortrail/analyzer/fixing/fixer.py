@@ -17,8 +17,9 @@ from tensortrail.analyzer.choosing.own import IN_PART
 from tensortrail.analyzer.fixing.edits import apply
 from tensortrail.analyzer.reading.python_files import Fits, fits, lines_above, shown
 from tensortrail.findings import Edit, Finding, Fix, Safety, Site, alike
+from tensortrail.patterns import pattern
 
-_HUNK = re.compile(r"@@ -([\d,]+) \+([\d,]+) @@")
+_HUNK = pattern(r"@@ -([\d,]+) \+([\d,]+) @@")
 _LONGEST = 2_000
 """Characters of a line in a preview."""
 MOST_SECONDS = 20.0

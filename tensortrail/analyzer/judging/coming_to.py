@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable, Sequence
 
 from tensortrail.analyzer.facts.mentions import is_named
 from tensortrail.analyzer.facts.project_file import ProjectFile
+from tensortrail.patterns import pattern
 from tensortrail.rules.view import FunctionNode
 
-_KEEP_NOTHING = re.compile(
+_KEEP_NOTHING = pattern(
     r"(?:builtins\.)?(?:static|class)method$|(?:abc|contextlib|dataclasses|functools)\."
     r"|torch\.(?!library\.)"
 )

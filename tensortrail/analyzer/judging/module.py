@@ -307,7 +307,7 @@ class PythonModule(
                     del self._function_facts[node]  # asked while it is being run: ask again later
                     return None
                 self._function_facts[node] = functions.facts_of(
-                    name, node, flow, self.guards_of, self.path, params
+                    name, node, flow, self.guards_of, self.path, params, "resize_" in text
                 )
         return self._function_facts[node]
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-_HEADER = re.compile(rb"\s*(?:async\s+)?(def|class)\s+(\w+)\s*(?:\(([^()]*)\))?")
-_OF_NO_REGISTRY = re.compile(
+from tensortrail.patterns import pattern
+
+_HEADER = pattern(rb"\s*(?:async\s+)?(def|class)\s+(\w+)\s*(?:\(([^()]*)\))?")
+_OF_NO_REGISTRY = pattern(
     rb"\s*@(?:staticmethod|classmethod|(?:contextlib\.)?contextmanager|(?:functools\.)?(?:lru_)?cache\b"
     rb"|torch\.(?:no_grad|inference_mode|jit\.|compile))"
 )

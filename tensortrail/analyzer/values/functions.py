@@ -57,7 +57,9 @@ def facts_of(
     guards: Callable[[ast.AST], Sequence[Guard]],
     file: str,
     params: tuple[str, ...],
+    frees: bool,
 ) -> FunctionFacts:
+    """`frees`: the text of the function has a word of what `_freed` looks for."""
     moves: dict[str, str] = {}
     guarded: set[str] = set()
     for path, placement in flow.moves:
@@ -77,7 +79,7 @@ def facts_of(
         params,
         moves,
         frozenset(guarded),
-        frozenset(_freed(function, params)),
+        frozenset(_freed(function, params) if frees else ()),
         frozenset(returns),
         file,
         function.lineno,
