@@ -58,6 +58,13 @@ def test_bad_input_is_reported_and_the_rest_is_checked(tmp_path: Path) -> None:
     assert ("f_bad.py", "DEV501", 2) in found
 
 
+def test_an_encoding_that_a_package_may_bring_is_a_note(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_bytes(b"# coding: future_fstrings\nx = 1\n")
+    (tmp_path / "b.py").write_bytes(b"# coding: ascii\nx = '\xff'\n")
+    found = {Path(each.site.file).name: each.severity for each in run(tmp_path).findings}
+    assert found == {"a.py": Severity.NOTE, "b.py": Severity.ERROR}
+
+
 def test_a_large_generated_file_is_checked(tmp_path: Path) -> None:
     lines = "".join(f"x{number} = [{number}, 'text']\n" for number in range(50_000))
     (tmp_path / "large.py").write_text(lines + BAD)

@@ -22,7 +22,8 @@ OWN = {
             Severity.ERROR,
             "The file is no valid Python, or cannot be opened, so nothing in it was checked. "
             "All other files were. No syntax is known that is newer than the Python of the check: "
-            "what looks like that of Python 3.12 is a note.",
+            "what looks like that of Python 3.12 is a note, and so is an encoding that is not "
+            "known: a package may bring it.",
         ),
         (
             UNUSED,
@@ -73,7 +74,7 @@ def unreadable(path: str, error: ValueError) -> FileResult:
     """For a `Unreadable` of the source."""
     place = Site(path, getattr(error, "line", 1), getattr(error, "column", 1))
     found = own_finding(UNREADABLE, str(error), place)
-    if getattr(error, "is_newer", False):  # nobody has to mend that
+    if getattr(error, "may_run", False):  # nobody has to mend that
         found = replace(found, severity=Severity.NOTE)
     return FileResult(path, (found,))
 

@@ -35,7 +35,7 @@ def parsed(data: bytes) -> ast.Module:
     except SyntaxError as error:
         message = f"no valid {PYTHON}: {error.msg}"
         found = Unreadable(message, error.lineno or 1, error.offset or 1)
-        found.is_newer = _NEWER.match(error.text or "") is not None
+        found.may_run = _NEWER.match(error.text or "") is not None
         raise found from error
     except ValueError as error:
         raise Unreadable(f"no valid {PYTHON}: {error}") from error
