@@ -218,7 +218,7 @@ class Module(Protocol):
         method. True too where that cannot be told, as for a script. Not used is too what a
         function does under a parameter that is off, and that no call gives (of a method: no
         `self.method(...)`), or under an attribute that its class sets to False and nothing to
-        anything else."""
+        anything else; and what a file that others import tries out if it is run itself."""
 
     def calls_in_project(self, call: ast.Call) -> Sequence[ProjectCall]:
         """Calls of the same function or class in the files of the package, this one among them;

@@ -23,7 +23,8 @@ OWN = {
             "The file is no valid Python, or cannot be opened, so nothing in it was checked. "
             "All other files were. No syntax is known that is newer than the Python of the check: "
             "what looks like that of Python 3.12 is a note, and so is an encoding that is not "
-            "known: a package may bring it.",
+            "known: a package may bring it. So is what is wrong in a file without the word "
+            "`torch`, unless `--syntax` asks for all.",
         ),
         (
             UNUSED,
@@ -70,11 +71,11 @@ def unopened(path: str, error: OSError) -> FileResult:
     return only(UNREADABLE, message, Site(path, 1))
 
 
-def unreadable(path: str, error: ValueError) -> FileResult:
-    """For a `Unreadable` of the source."""
+def unreadable(path: str, error: ValueError, apart: bool = False) -> FileResult:
+    """For a `Unreadable` of the source; `apart` if it has nothing to do with torch."""
     place = Site(path, getattr(error, "line", 1), getattr(error, "column", 1))
     found = own_finding(UNREADABLE, str(error), place)
-    if getattr(error, "may_run", False):  # nobody has to mend that
+    if apart or getattr(error, "may_run", False):  # nobody has to mend that
         found = replace(found, severity=Severity.NOTE)
     return FileResult(path, (found,))
 

@@ -27,6 +27,7 @@ from tensortrail.analyzer.facts.project_top import (
 )
 from tensortrail.analyzer.judging.around import folder_of, is_so_in, package_of
 from tensortrail.analyzer.judging.reached import is_reached
+from tensortrail.analyzer.judging.self_tests import is_self_test
 from tensortrail.analyzer.syntax.guarded_statements import as_key
 from tensortrail.analyzer.values import signatures
 from tensortrail.rules.shared.functions import is_static
@@ -91,7 +92,7 @@ class AsksForProjectCalls:
     def is_used(self, node: ast.AST) -> bool:
         if not self._is_named(node) or self._is_switched_off(node):
             return False
-        return not self._waits_for_nobody(node)
+        return not (self._waits_for_nobody(node) or is_self_test(cast("ProjectFile", self), node))
 
     def _is_switched_off(self, node: ast.AST) -> bool:
         """`if self.exact:` is around it, the class says `self.exact = False`, and nothing of the

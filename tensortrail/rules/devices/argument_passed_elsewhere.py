@@ -98,7 +98,6 @@ class ArgumentPassedElsewhere(Rule):
     notes = False
     confidence = Confidence.MEDIUM
     explains = ("DEV526", "DEV528", "DEV534")
-    needs_callers = True
     triggers = (("torch", "device"), ("torch", "dtype"), ("torch", "offload"))
     bad = (
         Bad(

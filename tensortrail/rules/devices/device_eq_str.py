@@ -53,7 +53,6 @@ class DeviceEqStr(Rule):
     name = "device-eq-str"
     since = "0.2.0"
     severity = Severity.ERROR
-    needs_callers = True
     triggers = (("device", "=="), ("device", "!="), ("device", " in "), ("device", "case "))
     shape = (
         re.compile(rb"==[\s\\(]*" + _NAME),

@@ -63,7 +63,6 @@ class DiscardedTo(Rule):
     severity = Severity.ERROR
     warns = False
     notes = False
-    needs_callers = True
     triggers = (
         *(Near(word, STATEMENT) for word in WORDS),
         ".data.copy(",

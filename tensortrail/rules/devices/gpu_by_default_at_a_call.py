@@ -46,7 +46,6 @@ class GpuByDefaultAtACall(Rule):
     code = "DEV550"
     name = "gpu-by-default-at-a-call"
     severity = Severity.WARNING
-    needs_callers = True
     triggers = (("torch", "device"),)
 
     bad = (

@@ -44,7 +44,6 @@ class OptimizerBeforeMove(Rule):
     code = "DEV543"
     name = "optimizer-before-move"
     severity = Severity.ERROR
-    needs_callers = True
     triggers = tuple(("load_state_dict(", "parameters(", f".{name}(") for name in sorted(TO_DEVICE))
 
     bad = (

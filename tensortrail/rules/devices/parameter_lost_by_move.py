@@ -50,7 +50,6 @@ class ParameterLostByMove(Rule):
     code = "DEV545"
     name = "parameter-lost-by-move"
     severity = Severity.ERROR
-    needs_callers = True
     triggers = tuple(("Parameter(", f".{name}(") for name in _GIVE_ANOTHER)
 
     bad = (

@@ -43,7 +43,6 @@ class ContextNotExceptionSafe(Rule):
     name = "context-not-exception-safe"
     since = "0.2.0"
     severity = Severity.WARNING
-    needs_callers = True
     triggers = (("contextmanager", "yield"),)
 
     bad = (

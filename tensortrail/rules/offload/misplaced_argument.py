@@ -41,7 +41,6 @@ class MisplacedArgument(Rule):
     name = "misplaced-argument"
     since = "0.2.0"
     severity = Severity.ERROR
-    needs_callers = True
     triggers = ("device", "offload", "mmap", "memmap", "pin_", "pinned_")
 
     bad = (

@@ -39,7 +39,6 @@ class ExpandedWritten(Rule):
     code = "STO229"
     name = "expanded-written"
     severity = Severity.WARNING
-    needs_callers = True
     triggers = _EXPANDS
 
     bad = (
