@@ -26,7 +26,8 @@ class GpuByDefaultAtACall(Rule):
     Reports a call of a project function or class that has the default `device="cuda"` or
     `device="auto"`, in a function that has a device: a parameter, a variable that is not a GPU by
     its text, or the `self.device` of its class. A note if that parameter is a GPU by default too,
-    and no call of the project chooses another.
+    and no call of the project chooses another, and beside a variable if the file puts something
+    on a GPU anyway.
 
     Not reported: a branch that tests for CUDA, tests, and a function that replaces "auto" by
     another device.
@@ -206,7 +207,8 @@ class Speaker(torch.nn.Module):
                 at_hand = parameter.arg if parameter else own or _known(module, bound, call)
                 if at_hand and _takes_gpu(module, call) and not _is_out_of_place(call, at_hand):
                     same = parameter is not None and module.once(_is_a_gpu_too, function)
-                    yield self._found(module, call, at_hand, Severity.NOTE if same else None)
+                    note = same or (bool(bound) and _needs_a_gpu(module))
+                    yield self._found(module, call, at_hand, Severity.NOTE if note else None)
 
     def _found(
         self, module: Module, call: ast.Call, at_hand: str, severity: Severity | None
@@ -233,6 +235,18 @@ def _is_a_gpu_too(module: Module, function: FunctionNode) -> bool:
                 return is_gpu and not is_chosen_somewhere(module, owner, each.arg)
         owner = module.function_of(owner)
     return False
+
+
+def _needs_a_gpu(module: Module) -> bool:
+    """The file puts something on a GPU that it writes out, whatever its variable `device` says."""
+    written = [
+        call for call, said in devices_said(module, module.top) if is_cuda_literal(module, said)
+    ]
+    written += [each for each in module.calls("cuda") if not each.args]
+    return any(
+        not any(guard.mentions("cuda", "gpu", "device") for guard in module.guards_of(each))
+        for each in written
+    )
 
 
 def _takes_gpu(module: Module, call: ast.Call) -> bool:
