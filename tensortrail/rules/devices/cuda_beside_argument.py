@@ -18,6 +18,7 @@ from tensortrail.rules.devices._lying import (
     out_of_place,
 )
 from tensortrail.rules.devices._makers import outermost
+from tensortrail.rules.devices._used_here import is_used_elsewhere
 from tensortrail.rules.devices._written import decided
 from tensortrail.rules.places import FunctionPlaces, Place, Where
 from tensortrail.rules.shared.imports import imported_packages
@@ -52,6 +53,8 @@ class CudaBesideArgument(Rule):
 
     Reported as a note: files that never read the device of a tensor, and projects that write
     `.cuda()` nearly as often as they name a device: they may be meant for the current GPU alone.
+    A warning all the same if the file itself puts the module on the CPU or on another GPU that it
+    writes out: `run("cpu")`, or `net.to("cuda:1")`.
     Also as a note: projects that call `torch.cuda.set_device`, since each of their processes makes
     its GPU the current one.
 
@@ -254,9 +257,10 @@ class Masked(nn.Module):
         met: ast.expr,
         there: Place,
     ) -> Finding:
-        sure = _asks_tensors(module, function) and not (
-            module.is_for_current_gpu() or module.sets_current_gpu()
+        sure = is_used_elsewhere(module, put) or (
+            _asks_tensors(module, function) and not module.is_for_current_gpu()
         )
+        sure = sure and not module.sets_current_gpu()
         return self.finding(
             module,
             put,

@@ -151,3 +151,22 @@ def test_a_branch_that_never_runs(waits: str, expected: Severity | None) -> None
         f"            self.model.{waits}()\n"
     )
     assert severity("OFF121", source) is expected
+
+
+ELSEWHERE = (
+    "import torch\n\n\nclass Net(torch.nn.Module):\n    def __init__(self):\n"
+    "        super().__init__()\n        self.w = torch.nn.Linear(3, 3)\n\n"
+    "    def forward(self, x):\n        return self.w(x) + torch.zeros(3).cuda()\n\n\n"
+    "def run(device):\n    net = Net().to(device)\n    return net(torch.zeros(3).to(device))\n\n\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("device", "expected"),
+    [
+        ('"cpu"', WARNING), ('"cuda:1"', WARNING), ('torch.device("cpu")', WARNING),
+        ('"cuda"', NOTE), ('"cuda:0"', NOTE), ("chosen", NOTE),
+    ],
+)  # fmt: skip
+def test_a_written_gpu_in_a_file_that_runs_elsewhere(device: str, expected: Severity) -> None:
+    assert severity("DEV538", f"{ELSEWHERE}run({device})\n") is expected
