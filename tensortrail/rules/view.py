@@ -194,6 +194,10 @@ class Module(Protocol):
         """The file, or one that comes to import it, names a type of GPU or what of a library
         puts models on one; a text that is no file may."""
 
+    def may_use_cpu(self) -> bool:
+        """The file, or one that comes to import it, asks whether there is a GPU or lets somebody
+        choose the CPU; a text that is no file may."""
+
     def default_set_for(self, name: str) -> bool:
         """A file of the project that names this class or function makes a GPU the default."""
 

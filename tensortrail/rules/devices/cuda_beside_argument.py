@@ -51,7 +51,8 @@ class CudaBesideArgument(Rule):
     A test of `torch.cuda.is_available()` changes nothing: on a machine with a GPU, the caller may
     still choose the CPU.
 
-    Reported as a note: files that never read the device of a tensor, and projects that write
+    Reported as a note: files that never read the device of a tensor, programs that let nobody
+    choose the CPU or another GPU, and projects that write
     `.cuda()` nearly as often as they name a device: they may be meant for the current GPU alone.
     A warning all the same if the file itself puts the module on the CPU or on another GPU that it
     writes out: `run("cpu")`, or `net.to("cuda:1")`.
@@ -258,7 +259,9 @@ class Masked(nn.Module):
         there: Place,
     ) -> Finding:
         sure = is_used_elsewhere(module, put) or (
-            _asks_tensors(module, function) and not module.is_for_current_gpu()
+            _asks_tensors(module, function)
+            and not module.is_for_current_gpu()
+            and (module.may_use_cpu() or module.numbered_gpu() is not None)
         )
         sure = sure and not module.sets_current_gpu()
         return self.finding(

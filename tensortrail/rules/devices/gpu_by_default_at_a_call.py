@@ -10,7 +10,7 @@ from tensortrail.rules.devices._accepted import accepts
 from tensortrail.rules.devices._at_hand import device_parameter, devices_said, is_cuda_literal
 from tensortrail.rules.devices._customs import may_be_given_anything, named
 from tensortrail.rules.devices._device_aware import sets_up
-from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.functions import functions, is_static
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import device_given
 from tensortrail.rules.shared.never_given import is_chosen_somewhere
@@ -269,7 +269,7 @@ def _is_out_of_place(call: ast.Call, at_hand: str) -> bool:
 def _own_device(module: Module, function: FunctionNode) -> str:
     """`self.device`, if the class has it as a property, or puts something there."""
     cls = module.parent(function)
-    if not isinstance(cls, ast.ClassDef) or sets_up(function):
+    if not isinstance(cls, ast.ClassDef) or sets_up(function) or is_static(function):
         return ""
     facts = module.class_facts(cls)
     is_property = facts is not None and "device" in facts.methods

@@ -170,3 +170,42 @@ ELSEWHERE = (
 )  # fmt: skip
 def test_a_written_gpu_in_a_file_that_runs_elsewhere(device: str, expected: Severity) -> None:
     assert severity("DEV538", f"{ELSEWHERE}run({device})\n") is expected
+
+
+CAMERA = (
+    'import torch\n\n\nclass Camera:\n    def __init__(self, rows, device="cuda"):\n'
+    "        self.device = device\n        self.rows = rows.to(device)\n\n"
+    "    {how}def like({given}):\n        return Camera(rows)\n\n"
+    "    def moved(self):\n        return self.rows.to(self.device)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("how", "given", "expected"),
+    [("@staticmethod\n    ", "rows", None), ("", "self, rows", WARNING)],
+)
+def test_a_method_without_an_object(how: str, given: str, expected: Severity | None) -> None:
+    assert severity("DEV550", CAMERA.format(how=how, given=given)) is expected
+
+
+NUMBER = (
+    "import torch\n\n\ndef ones(x: torch.Tensor):\n"
+    "    return torch.ones(2, device=x.get_device()) + x\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("run", "expected"),
+    [
+        ("print(ones(rows.cuda()))\n", NOTE),
+        ('device = "cuda" if gpu else "cpu"\nprint(ones(rows.to(device)))\n', WARNING),
+        ('parser.add_argument("--no-cuda")\nprint(ones(rows))\n', WARNING),
+        (
+            'rows = torch.load(path, map_location=torch.device("cpu"))\nprint(ones(rows.cuda()))\n',
+            NOTE,
+        ),
+    ],
+)
+def test_a_number_where_there_always_is_a_gpu(tmp_path: Path, run: str, expected: Severity) -> None:
+    files = {"shapes.py": NUMBER, "run.py": f"from net.shapes import ones\n\n{run}"}
+    assert of_project(tmp_path, files, "DEV535") == [expected]
