@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from tensortrail.findings import Severity
 from tensortrail.patterns import pattern
 from tensortrail.rules import Kind, Module
+from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.devices._leaves import is_parameter
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import MOVES
+from tensortrail.rules.shared.never_given import is_never_given
 from tensortrail.rules.shared.objects import called, names_in
 from tensortrail.rules.shared.origins import behind
 
@@ -171,7 +173,7 @@ def weight(module: Module, call: ast.Call) -> Severity:
         return Severity.NOTE
     if _is_moved_by_its_class(module, call) or _is_frozen_next(module, call):
         return Severity.NOTE
-    if _is_replaced_next(module, call):
+    if _is_replaced_next(module, call) or _is_left_to_its_default(module, call):
         return Severity.NOTE
     if moves_bytes(module, call):
         if _is_answered(module, call):
@@ -277,6 +279,15 @@ def _is_replaced_next(module: Module, call: ast.Call) -> bool:
     uses = [each for each in nodes if module.text(each) in own and _place(each) >= end]
     first = min(uses, key=_place, default=None)
     return first is not None and isinstance(first.ctx, ast.Store)
+
+
+def _is_left_to_its_default(module: Module, call: ast.Call) -> bool:
+    """A parameter that may be left out, as every call of the project does."""
+    function, root = module.function_of(call), what_is_moved(call)
+    if function is None or not isinstance(root, ast.Name):
+        return False
+    left_out = {each.arg for each, _ in with_defaults(function.args)}
+    return root.id in left_out and is_never_given(module, function, root.id)
 
 
 def _place(node: ast.expr) -> tuple[int, int, int]:

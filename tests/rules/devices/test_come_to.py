@@ -89,6 +89,19 @@ def test_a_dropped_move_to_where_the_parameter_was_made() -> None:
 
 
 @pytest.mark.parametrize(
+    ("call", "expected"),
+    [("looked(x)", NOTE), ("looked(x, up)", ERROR), ("looked(x, up=rows)", ERROR)],
+)
+def test_a_dropped_move_of_what_nobody_gives(tmp_path: Path, call: str, expected: Severity) -> None:
+    look = (
+        "import torch\n\n\ndef looked(x, up=None):\n    if torch.is_tensor(up):\n"
+        "        up.to(x.device)\n        return x + up\n    return x\n"
+    )
+    files = {"look.py": look, "run.py": f"from net.look import looked\n\nprint({call})\n"}
+    assert of_project(tmp_path, files, "DEV504") == [expected]
+
+
+@pytest.mark.parametrize(
     ("more", "expected"), [("", NOTE), ("\n\ntrain(net, rows, device=chosen)\n", WARNING)]
 )
 def test_two_defaults_that_are_gpus(tmp_path: Path, more: str, expected: Severity) -> None:
@@ -170,6 +183,25 @@ ELSEWHERE = (
 )  # fmt: skip
 def test_a_written_gpu_in_a_file_that_runs_elsewhere(device: str, expected: Severity) -> None:
     assert severity("DEV538", f"{ELSEWHERE}run({device})\n") is expected
+
+
+GREATER = (
+    "import torch\n\n\nclass Codec:\n    def __init__(self, cuda=False):\n"
+    "        self.cuda = cuda\n\n    def over(self, x):\n        r = torch.rand(x.size())\n"
+    "        if self.cuda:\n            r = r.cuda()\n        return x > r\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("used", "expected"),
+    [
+        ("codec = Codec()\nx = torch.randn(9)\nprint(codec.over(x))\n", NOTE),
+        ("x = torch.randn(9)\nprint(x > torch.rand(9).cuda())\n", ERROR),
+    ],
+)
+def test_what_a_callee_puts_on_a_gpu(tmp_path: Path, used: str, expected: Severity) -> None:
+    run = f"import torch\n\nfrom net.codec import Codec\n\n{used}"
+    assert of_project(tmp_path, {"codec.py": GREATER, "run.py": run}, "DEV521") == [expected]
 
 
 CAMERA = (
