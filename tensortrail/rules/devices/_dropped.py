@@ -275,7 +275,8 @@ def _is_replaced_next(module: Module, call: ast.Call) -> bool:
     subject = module.text(what_is_moved(call))
     own = (subject, f"{subject}.data")
     end = (call.end_lineno or call.lineno, call.end_col_offset or 0)
-    nodes = (*module.later(call, ast.Name), *module.later(call, ast.Attribute))
+    nodes: list[ast.Name | ast.Attribute] = [*module.later(call, ast.Name)]
+    nodes += module.later(call, ast.Attribute)
     uses = [each for each in nodes if module.text(each) in own and _place(each) >= end]
     first = min(uses, key=_place, default=None)
     return first is not None and isinstance(first.ctx, ast.Store)
