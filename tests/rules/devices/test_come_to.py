@@ -241,3 +241,19 @@ NUMBER = (
 def test_a_number_where_there_always_is_a_gpu(tmp_path: Path, run: str, expected: Severity) -> None:
     files = {"shapes.py": NUMBER, "run.py": f"from net.shapes import ones\n\n{run}"}
     assert of_project(tmp_path, files, "DEV535") == [expected]
+
+
+GRID = (
+    "import torch\nfrom torch import nn\n\n\nclass Loss(nn.Module):\n    def place(self, n):\n"
+    '        self.rows = torch.arange(n, device="cuda")\n\n    def lifted(self, depth):\n'
+    "        return depth * self.rows\n\n    def forward(self, depth):\n        {first}\n"
+    "        return self.lifted(depth).mean()\n\n\nnet = Loss().cuda()\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("first", "expected"),
+    [("self.place(len(depth))", NOTE), ("if self.new: self.place(len(depth))", ERROR)],
+)
+def test_an_attribute_that_is_made_each_time(first: str, expected: Severity) -> None:
+    assert severity("OFF107", GRID.format(first=first)) is expected
