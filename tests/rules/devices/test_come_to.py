@@ -245,8 +245,9 @@ def test_a_number_where_there_always_is_a_gpu(tmp_path: Path, run: str, expected
 
 GRID = (
     "import torch\nfrom torch import nn\n\n\nclass Loss(nn.Module):\n    def place(self, n):\n"
-    '        self.rows = torch.arange(n, device="cuda")\n\n    def lifted(self, depth):\n'
-    "        return depth * self.rows\n\n    def forward(self, depth):\n        {first}\n"
+    "        u = torch.arange(n).cuda()\n        self.rows = torch.stack((u, u))\n\n"
+    "    def lifted(self, depth: torch.Tensor):\n        return depth * self.rows\n\n"
+    "    def forward(self, depth: torch.Tensor):\n        {first}\n"
     "        return self.lifted(depth).mean()\n\n\nnet = Loss().cuda()\n"
 )
 
