@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 import os
 import re
+from functools import partial
 
+from tensortrail.analyzer.facts import texts_asked
+from tensortrail.analyzer.facts.programs import imported
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.judging.around import around_program
 
@@ -30,10 +33,12 @@ def _is_of_main(node: ast.AST) -> bool:
 
 def _is_imported(file: ProjectFile) -> bool:
     """By another file, on which what is found here rests then."""
-    program = file.project.customs.of_one_program(around_program(file), file.path)
+    top, customs = around_program(file), file.project.customs
+    program = customs.of_one_program(top, file.path)
     other = next((each for each in program if each != file.path), None)
     if other is None:
         file.absent.add(os.path.basename(file.path).partition(".")[0])
         return False
-    file.project.rest_on_all_of(file, {other})
+    says = partial(imported, customs.text_in(top, other))
+    file.project.rest_on(file, other, says, texts_asked.imports, "")
     return True
