@@ -74,7 +74,7 @@ class Rule:
     """A run that passed a line without harm speaks against a finding there."""
     explains: ClassVar[Sequence[str]] = ()
     """Codes of findings that say less about the same line, in a run or in code: not reported."""
-    needs_callers: ClassVar[bool] = False
+    needs_callers: ClassVar[bool] = True
     """What it finds harms only who runs that code: a note where the project never comes to it."""
     consequence: ClassVar[bool] = False
     """Its findings in a run state a failure. Another finding about the same tensor says why."""

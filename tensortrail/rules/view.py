@@ -194,6 +194,10 @@ class Module(Protocol):
         """The file, or one that comes to import it, names a type of GPU or what of a library
         puts models on one; a text that is no file may."""
 
+    def may_use_cpu(self) -> bool:
+        """The file, or one that comes to import it, asks whether there is a GPU or lets somebody
+        choose the CPU; a text that is no file may."""
+
     def default_set_for(self, name: str) -> bool:
         """A file of the project that names this class or function makes a GPU the default."""
 
@@ -218,7 +222,7 @@ class Module(Protocol):
         method. True too where that cannot be told, as for a script. Not used is too what a
         function does under a parameter that is off, and that no call gives (of a method: no
         `self.method(...)`), or under an attribute that its class sets to False and nothing to
-        anything else."""
+        anything else; and what a file that others import tries out if it is run itself."""
 
     def calls_in_project(self, call: ast.Call) -> Sequence[ProjectCall]:
         """Calls of the same function or class in the files of the package, this one among them;

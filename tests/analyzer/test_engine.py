@@ -60,6 +60,17 @@ def test_bad_input_is_reported_and_the_rest_is_checked(tmp_path: Path) -> None:
     assert ("f_bad.py", "DEV501", 2) in found
 
 
+def test_what_cannot_be_read_and_need_not_be_mended_is_a_note(tmp_path: Path) -> None:
+    asks = 'import torch\nx.device == "meta"\n'
+    (tmp_path / "a.py").write_text(f"# coding: future_fstrings\n{asks}")
+    (tmp_path / "b.py").write_bytes(f"# coding: ascii\n{asks}".encode() + b"x = '\xff'\n")
+    (tmp_path / "c.py").write_text(f"{asks}print x\n")
+    (tmp_path / "d.py").write_text('x.device == "meta"\nprint x\n')
+    found = {Path(each.site.file).stem: each.severity for each in run(tmp_path).findings}
+    note, error = Severity.NOTE, Severity.ERROR
+    assert found == {"a": note, "b": error, "c": error, "d": note}
+
+
 def test_a_large_generated_file_is_checked(tmp_path: Path) -> None:
     lines = "".join(f"x{number} = [{number}, 'text']\n" for number in range(50_000))
     (tmp_path / "large.py").write_text(lines + BAD)

@@ -22,7 +22,9 @@ OWN = {
             Severity.ERROR,
             "The file is not valid Python, or cannot be opened, so nothing in it was checked. "
             "All other files were. The check reads the syntax of the Python that runs it: what "
-            "looks like that of a later one is a note.",
+            "looks like that of a later one is a note. So is an encoding that is not known, as a "
+            "package may bring it, and what is wrong in a file without the word `torch`, unless "
+            "`--syntax` asks for all.",
         ),
         (
             UNUSED,
@@ -69,11 +71,11 @@ def unopened(path: str, error: OSError) -> FileResult:
     return only(UNREADABLE, message, Site(path, 1))
 
 
-def unreadable(path: str, error: ValueError) -> FileResult:
-    """For a `Unreadable` of the source."""
+def unreadable(path: str, error: ValueError, apart: bool = False) -> FileResult:
+    """For a `Unreadable` of the source; `apart` if it has nothing to do with torch."""
     place = Site(path, getattr(error, "line", 1), getattr(error, "column", 1))
     found = own_finding(UNREADABLE, str(error), place)
-    if getattr(error, "is_newer", False):  # nobody has to mend that
+    if apart or getattr(error, "may_run", False):  # nobody has to mend that
         found = replace(found, severity=Severity.NOTE)
     return FileResult(path, (found,))
 

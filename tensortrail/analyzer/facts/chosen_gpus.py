@@ -15,6 +15,13 @@ NAMES_ACCELERATOR = pattern(
     rb"^[^#\n]*\b(?:(?:cuda|mps|xpu|hpu|npu)\b|(?:Accelerator|Trainer)\()", re.MULTILINE
 )
 """Where something may be put on a GPU: its type, or what of libraries moves a model."""
+CHOOSES_CPU = pattern(
+    rb"else\s*\(?\s*(?:[\w.]+\()?['\"]cpu['\"]|\b(?:no|use)[-_](?:cuda|gpu)\b|['\"]--?device\b"
+    rb"|(?<!map_location=torch\.)\bdevice\(['\"]cpu['\"]|^\s*[\w.]*device\s*=\s*['\"]cpu['\"]\s*$"
+    rb"|default=['\"]cpu['\"]|if\s+(?:[\w.]+\s+and\s+)?(?:torch\.)?cuda\.is_available\(\)",
+    re.MULTILINE,
+)
+"""Where a program leaves it open whether there is a GPU, or lets who runs it choose."""
 OTHER_BACKEND = pattern(rb"['\"](?:gloo|mpi)['\"]")
 
 

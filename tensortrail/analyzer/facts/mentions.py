@@ -22,13 +22,18 @@ def is_meant(text: bytes, name: str) -> bool:
     raw = name.encode()
     if raw not in text:
         return False
-    if _importing(name).search(text) is not None:
+    if any(b"#" not in _before(text, each.start()) for each in _importing(name).finditer(text)):
         return True
     star = _STAR.search(text) is not None
     return any(
         star or _points_out(before) or _is_listed(before, text[at + len(raw) :][:1])
         for at, before in mentions(text, name)
     )
+
+
+def _before(text: bytes, at: int) -> bytes:
+    """What is before it on its line."""
+    return text[text.rfind(b"\n", 0, at) + 1 : at]
 
 
 def _points_out(before: bytes) -> bool:
@@ -46,7 +51,7 @@ def mentions(text: bytes, name: str) -> Iterator[tuple[int, bytes]]:
     """Where code has the word, and what is before it on its line: comments and definitions are
     none."""
     for match in _word(name).finditer(text):
-        before = text[text.rfind(b"\n", 0, match.start()) + 1 : match.start()]
+        before = _before(text, match.start())
         if b"#" not in before and before.split()[-1:] not in ([b"def"], [b"class"]):
             yield match.start(), before
 
@@ -54,7 +59,7 @@ def mentions(text: bytes, name: str) -> Iterator[tuple[int, bytes]]:
 def is_named(text: bytes, name: str, of_python: bool = True) -> bool:
     """The text has the word, and in code not only in comments."""
     for match in re.finditer(rb"\b%s\b" % re.escape(name.encode()), text):
-        before = text[text.rfind(b"\n", 0, match.start()) + 1 : match.start()]
+        before = _before(text, match.start())
         if not (of_python and b"#" in before):
             return True
     return False

@@ -67,6 +67,10 @@ def names_accelerator(file: ProjectFile, root: ast.AST) -> bool:
     return chosen_gpus.NAMES_ACCELERATOR.search(file.source.data) is not None
 
 
+def chooses_cpu(file: ProjectFile, root: ast.AST) -> bool:
+    return chosen_gpus.CHOOSES_CPU.search(file.source.data) is not None
+
+
 def names_other_backend(file: ProjectFile, root: ast.AST) -> bool:
     return chosen_gpus.OTHER_BACKEND.search(file.source.data) is not None
 

@@ -27,10 +27,12 @@ from tensortrail.analyzer.facts.project_top import (
 )
 from tensortrail.analyzer.judging.around import folder_of, is_so_in, package_of
 from tensortrail.analyzer.judging.reached import is_reached
+from tensortrail.analyzer.judging.self_tests import is_self_test
 from tensortrail.analyzer.syntax.guarded_statements import as_key
 from tensortrail.analyzer.values import signatures
+from tensortrail.rules.shared.always_given import is_always_given
 from tensortrail.rules.shared.functions import is_static
-from tensortrail.rules.view import FunctionNode
+from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Guard, GuardedStatement, Namesake, ProjectCall
 
 _Found: TypeAlias = ProjectCall | Namesake | GuardedStatement
@@ -91,7 +93,19 @@ class AsksForProjectCalls:
     def is_used(self, node: ast.AST) -> bool:
         if not self._is_named(node) or self._is_switched_off(node):
             return False
-        return not self._waits_for_nobody(node)
+        if self._waits_for_nobody(node) or self._is_given_all_it_needs(node):
+            return False
+        return not is_self_test(cast("ProjectFile", self), node)
+
+    def _is_given_all_it_needs(self, node: ast.AST) -> bool:
+        """`if precision is None:` is around it, and every call of the project gives a precision."""
+        file = cast("ProjectFile", self)
+        function = file.tree.function_of(node)
+        if function is None or not isinstance(file.tree.parent(function), ast.Module):
+            return False
+        left_out = {name for name in map(_missed_by, file.guards_of(node)) if name}
+        own = left_out - self._given_values_in(function, _missed_by) if left_out else left_out
+        return any(is_always_given(cast("Module", self), function, each) for each in own)
 
     def _is_switched_off(self, node: ast.AST) -> bool:
         """`if self.exact:` is around it, the class says `self.exact = False`, and nothing of the
@@ -119,7 +133,7 @@ class AsksForProjectCalls:
             return False  # called by what calls the object
         wanted = {name for name in map(_asked_by, file.guards_of(node)) if name}
         if wanted:
-            wanted -= self._given_values_in(function)
+            wanted -= self._given_values_in(function, _asked_by)
         above = file.tree.parent(function)
         if isinstance(above, ast.ClassDef):
             return any(
@@ -131,14 +145,13 @@ class AsksForProjectCalls:
             for place, name in _of_choice(function)
         )
 
-    def _given_values_in(self, function: FunctionNode) -> set[str]:
-        """What the function gives another value, but where it has one."""
+    def _given_values_in(self, function: FunctionNode, apart: Callable[[Guard], str]) -> set[str]:
+        """What the function gives another value, but where it was asked about."""
         file = cast("ProjectFile", self)
         return {
             each.id
             for each in file.tree.nodes(ast.Name, function)
-            if isinstance(each.ctx, ast.Store)
-            and each.id not in map(_asked_by, file.guards_of(each))
+            if isinstance(each.ctx, ast.Store) and each.id not in map(apart, file.guards_of(each))
         }
 
     def _is_never_on(self, function: FunctionNode, place: int, name: str) -> bool:
@@ -240,6 +253,14 @@ def _asked_by(guard: Guard) -> str:
             return name
         case ast.Compare(ast.Name(name), [ast.Is() | ast.IsNot() as sign], [ast.Constant(None)]):
             return name if guard.holds is isinstance(sign, ast.IsNot) else ""
+    return ""
+
+
+def _missed_by(guard: Guard) -> str:
+    """`flag` of `if flag is None:`."""
+    match guard.test:
+        case ast.Compare(ast.Name(name), [ast.Is() | ast.IsNot() as sign], [ast.Constant(None)]):
+            return name if guard.exact and guard.holds is isinstance(sign, ast.Is) else ""
     return ""
 
 

@@ -10,6 +10,7 @@ from typing import cast
 
 from tensortrail.analyzer.facts import texts_asked
 from tensortrail.analyzer.facts.chosen_gpus import (
+    CHOOSES_CPU,
     NAMES_ACCELERATOR,
     OTHER_BACKEND,
     SETS_GPU,
@@ -96,6 +97,12 @@ class AsksForGpus:
             return True
         question = texts_asked.names_accelerator
         return self._is_in_program(NAMES_ACCELERATOR, question, of_many=True)
+
+    def may_use_cpu(self) -> bool:
+        file = cast("ProjectFile", self)
+        if CHOOSES_CPU.search(file.source.data) or not os.path.isfile(file.path):
+            return True
+        return self._is_in_program(CHOOSES_CPU, texts_asked.chooses_cpu, of_many=True)
 
     def _is_in_program(
         self, how: re.Pattern[bytes], question: Callable[..., bool], of_many: bool = False

@@ -44,5 +44,5 @@ def _unreadable(error: SyntaxError) -> Unreadable:
     newer = is_newer(error)
     message = NEWER if newer else f"not valid Python {VERSION}: {error.msg}"
     found = Unreadable(message, error.lineno or 1, error.offset or 1)
-    found.is_newer = newer
+    found.may_run = newer
     return found

@@ -141,7 +141,9 @@ def _encoding(data: bytes) -> str:
         encoding = tokenize.detect_encoding(io.BytesIO(data).readline)[0]
         known = codecs.lookup(encoding).name
     except (SyntaxError, LookupError, ValueError) as error:
-        raise Unreadable(f"unknown encoding: {error}") from error
+        unknown = Unreadable(f"unknown encoding: {error}")
+        unknown.may_run = str(error).startswith("unknown")  # a package may bring it
+        raise unknown from error
     if known in _NO_TEXT:
         raise Unreadable(f"unknown encoding: {encoding!r} is none for source code")
     return encoding

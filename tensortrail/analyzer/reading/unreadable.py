@@ -6,8 +6,9 @@ from __future__ import annotations
 class Unreadable(ValueError):
     """The source cannot be judged; the message says why, in one line."""
 
-    is_newer = False
-    """It may be written for a later Python than the one that runs the check."""
+    may_run = False
+    """Elsewhere: it may be written for a later Python than the one that runs the check, or in an
+    encoding that a package of its project brings."""
 
     def __init__(self, message: str, line: int = 1, column: int = 1) -> None:
         super().__init__(message)

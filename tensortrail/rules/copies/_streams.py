@@ -141,9 +141,12 @@ def _is_of_tensors(module: Module, value: ast.expr) -> bool:
 
 
 def class_waits(module: Module, block: SideBlock) -> bool:
-    """Some other method waits for this stream; for one that is handed in, its owner may."""
+    """Some other method waits for this stream; for one that is handed in, or kept by another
+    object, its owner may."""
     root = root_of(block.stream)
     function = module.function_of(block.node)
+    if _is_of_another_object(block.stream, root):
+        return True
     if isinstance(block.stream, ast.Name) and function is not None:
         made_of = (block.stream, *module.value_of(block.stream).origins)
         if any(names_in(each) & names_of_parameters(function) for each in made_of):
@@ -165,6 +168,12 @@ def class_waits(module: Module, block: SideBlock) -> bool:
         )
         for call in module.nodes(ast.Call, around)
     )
+
+
+def _is_of_another_object(stream: ast.expr, root: ast.expr) -> bool:
+    """`batch.stream`: whoever is given the batch has it."""
+    is_own = isinstance(root, ast.Name) and root.id in ("self", "cls")
+    return isinstance(stream, ast.Attribute) and not is_own
 
 
 def runs_on_side_stream(module: Module, node: ast.AST, depth: int = _CALLERS) -> ast.AST | None:

@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from tensortrail.findings import Severity
 from tensortrail.patterns import pattern
 from tensortrail.rules import Kind, Module
+from tensortrail.rules.defaults import with_defaults
+from tensortrail.rules.devices._leaves import is_parameter
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import MOVES
+from tensortrail.rules.shared.never_given import is_never_given
 from tensortrail.rules.shared.objects import called, names_in
 from tensortrail.rules.shared.origins import behind
 
@@ -65,9 +68,14 @@ def changes_nothing(module: Module, call: ast.Call) -> bool:
 
 
 def _told(module: Module, made: ast.expr) -> set[str]:
-    """Dtype and device that a factory is given."""
-    said = made.keywords if isinstance(made, ast.Call) else []
-    return {module.text(behind(module, e.value)) for e in said if e.arg in _PROPERTIES}
+    """Dtype and device that a factory is given, or a move, whatever is made a parameter of it."""
+    if isinstance(made, ast.Call) and is_parameter(module, made) and made.args:
+        made = behind(module, made.args[0])
+    if not isinstance(made, ast.Call):
+        return set()
+    said = [each.value for each in made.keywords if each.arg in _PROPERTIES]
+    said += made.args if called(made) == "to" else []
+    return {module.text(behind(module, each)) for each in said}
 
 
 def _has_no_graph(module: Module, made: ast.expr) -> bool:
@@ -165,6 +173,8 @@ def weight(module: Module, call: ast.Call) -> Severity:
         return Severity.NOTE
     if _is_moved_by_its_class(module, call) or _is_frozen_next(module, call):
         return Severity.NOTE
+    if _is_replaced_next(module, call) or _is_left_to_its_default(module, call):
+        return Severity.NOTE
     if moves_bytes(module, call):
         if _is_answered(module, call):
             return Severity.NOTE
@@ -258,6 +268,32 @@ def _is_made_like_another(module: Module, call: ast.Call) -> bool:
         and not any(keyword.arg == "device" for keyword in each.keywords)
         for each in (*made, *wrapped)
     )
+
+
+def _is_replaced_next(module: Module, call: ast.Call) -> bool:
+    """`x.to(device)`, then `x = ...` or `x.data = ...` before anything reads it."""
+    subject = module.text(what_is_moved(call))
+    own = (subject, f"{subject}.data")
+    end = (call.end_lineno or call.lineno, call.end_col_offset or 0)
+    nodes: list[ast.Name | ast.Attribute] = [*module.later(call, ast.Name)]
+    nodes += module.later(call, ast.Attribute)
+    uses = [each for each in nodes if module.text(each) in own and _place(each) >= end]
+    first = min(uses, key=_place, default=None)
+    return first is not None and isinstance(first.ctx, ast.Store)
+
+
+def _is_left_to_its_default(module: Module, call: ast.Call) -> bool:
+    """A parameter that may be left out, as every call of the project does."""
+    function, root = module.function_of(call), what_is_moved(call)
+    if function is None or not isinstance(root, ast.Name):
+        return False
+    left_out = {each.arg for each, _ in with_defaults(function.args)}
+    return root.id in left_out and is_never_given(module, function, root.id)
+
+
+def _place(node: ast.expr) -> tuple[int, int, int]:
+    """Of those that begin at one place the longest comes first."""
+    return node.lineno, node.col_offset, -(node.end_col_offset or 0)
 
 
 def _is_answered(module: Module, call: ast.Call) -> bool:

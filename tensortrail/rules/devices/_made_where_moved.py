@@ -6,9 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.rules import Module
+from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.shared.functions import matched
 from tensortrail.rules.shared.moves import MOVES
-from tensortrail.rules.shared.objects import receiver
+from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.view import FunctionNode
 
 
@@ -21,16 +22,24 @@ def is_moved_where_made(module: Module, init: FunctionNode, parameter: str) -> b
 
 
 def _goes_where_given(module: Module, init: FunctionNode, made: ast.Call, parameter: str) -> bool:
-    given = dict(matched(init, made)).get(parameter)
+    given = dict(matched(init, made)).get(parameter) or _default(init, parameter)
     moves = list(_moves(module, made))
     return (
-        given is not None
-        and bool(moves)
-        and all(
-            len(each.args) == 1 and module.text(each.args[0]) == module.text(given)
-            for each in moves
-        )
+        given is not None and bool(moves) and all(_goes_to(module, each, given) for each in moves)
     )
+
+
+def _default(init: FunctionNode, parameter: str) -> ast.expr | None:
+    return next(
+        (default for each, default in with_defaults(init.args) if each.arg == parameter), None
+    )
+
+
+def _goes_to(module: Module, move: ast.Call, device: ast.expr) -> bool:
+    """`.to(device)`; `.cuda()` for "cuda"."""
+    if not move.args:
+        return module.value_of(device).constant == called(move)
+    return len(move.args) == 1 and module.text(move.args[0]) == module.text(device)
 
 
 def _moves(module: Module, made: ast.Call) -> Iterator[ast.Call]:

@@ -135,14 +135,23 @@ def _is_used(module: Module, node: ast.expr) -> bool:
     if _is_moved_in_part(module, node):
         return False
     if isinstance(above, ast.Attribute):
-        return above.attr not in _LEADS_AWAY and above.attr != "device"
+        leads_away = above.attr in _LEADS_AWAY or above.attr == "device"
+        return not leads_away and not _is_only_counted(module, above)
     if isinstance(above, ast.keyword):
         return True
     if isinstance(above, ast.Call):
-        func = above.func
-        name = last_name(func)
-        return node is not func and name not in _NO_USES
+        return node is not above.func and not _names_no_use(above)
     return isinstance(above, (ast.BinOp, ast.Assign))
+
+
+def _is_only_counted(module: Module, part: ast.Attribute) -> bool:
+    """`len(tokenizer(text).input_ids)`."""
+    above = module.parent(part)
+    return isinstance(above, ast.Call) and part in above.args and _names_no_use(above)
+
+
+def _names_no_use(call: ast.Call) -> bool:
+    return last_name(call.func) in _NO_USES
 
 
 def _is_moved_in_part(module: Module, node: ast.expr) -> bool:

@@ -66,7 +66,6 @@ class AmbientCurrentDevice(Rule):
     since = "0.2.0"
     severity = Severity.WARNING
     notes = False
-    needs_callers = True
     triggers = (
         ("cuda", "device"),
         ("cuda(", "Accelerator("),

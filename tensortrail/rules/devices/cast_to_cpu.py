@@ -47,7 +47,6 @@ class CastToCpu(Rule):
     name = "cast-to-cpu"
     severity = Severity.NOTE
     notes = False
-    needs_callers = True
     triggers = tuple((".type(", f"{kind}Tensor") for kind in _DTYPES)
     bad = (
         Bad(

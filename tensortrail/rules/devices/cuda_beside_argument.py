@@ -18,6 +18,7 @@ from tensortrail.rules.devices._lying import (
     out_of_place,
 )
 from tensortrail.rules.devices._makers import outermost
+from tensortrail.rules.devices._used_here import is_used_elsewhere
 from tensortrail.rules.devices._written import decided
 from tensortrail.rules.places import FunctionPlaces, Place, Where
 from tensortrail.rules.shared.imports import imported_packages
@@ -50,8 +51,11 @@ class CudaBesideArgument(Rule):
     A test of `torch.cuda.is_available()` changes nothing: on a machine with a GPU, the caller may
     still choose the CPU.
 
-    Reported as a note: files that never read the device of a tensor, and projects that write
+    Reported as a note: files that never read the device of a tensor, programs that let nobody
+    choose the CPU or another GPU, and projects that write
     `.cuda()` nearly as often as they name a device: they may be meant for the current GPU alone.
+    A warning all the same if the file itself puts the module on the CPU or on another GPU that it
+    writes out: `run("cpu")`, or `net.to("cuda:1")`.
     Also as a note: projects that call `torch.cuda.set_device`, since each of their processes makes
     its GPU the current one.
 
@@ -75,7 +79,6 @@ class CudaBesideArgument(Rule):
     name = "cuda-beside-argument"
     severity = Severity.WARNING
     notes = False
-    needs_callers = True
     confidence = Confidence.MEDIUM
     triggers = (("torch", ".cuda("), ("torch", '"cuda'), ("torch", "'cuda"))
     bad = (
@@ -255,9 +258,12 @@ class Masked(nn.Module):
         met: ast.expr,
         there: Place,
     ) -> Finding:
-        sure = _asks_tensors(module, function) and not (
-            module.is_for_current_gpu() or module.sets_current_gpu()
+        sure = is_used_elsewhere(module, put) or (
+            _asks_tensors(module, function)
+            and not module.is_for_current_gpu()
+            and (module.may_use_cpu() or module.numbered_gpu() is not None)
         )
+        sure = sure and not module.sets_current_gpu()
         return self.finding(
             module,
             put,

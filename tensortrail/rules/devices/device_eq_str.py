@@ -20,6 +20,7 @@ from tensortrail.rules.devices._device_values import is_chain, is_device, source
 from tensortrail.rules.devices._only_moves import always_moves
 from tensortrail.rules.devices._switched_off import is_switched
 from tensortrail.rules.shared.imports import imports_torch
+from tensortrail.rules.shared.sentences import only_logs
 
 _NAME = rb"[\"'](?:cpu|cuda|meta|mps|xpu|npu|hpu|xla|mlu|musa)\b"
 _OR_TEXT = (Kind.DEVICE, Kind.DEVICE_STRING, Kind.OTHER)
@@ -291,7 +292,17 @@ def _is_told_a_device(module: Module, value: Value) -> bool:
 def _weight(module: Module, node: ast.expr, device: ast.expr, certain: bool) -> Severity:
     if always_moves(module, node) or is_named_too(module, device) or is_switched(module, node):
         return Severity.NOTE
+    if _only_decides_words(module, node):
+        return Severity.NOTE
     return Severity.ERROR if certain else Severity.WARNING
+
+
+def _only_decides_words(module: Module, node: ast.expr) -> bool:
+    """Whether a warning is said hangs on it, and nothing else."""
+    statement = module.statement_of(node)
+    return isinstance(statement, ast.If) and all(
+        only_logs(each) for each in (*statement.body, *statement.orelse)
+    )
 
 
 def _asked_as_a_device_too(module: Module, node: ast.expr, device: ast.expr) -> bool:

@@ -71,7 +71,6 @@ class FactoryWithoutDevice(Rule):
     since = "0.2.0"
     severity = Severity.WARNING
     notes = False
-    needs_callers = True
     explains = ("DEV526", "DEV528", "DEV532", "DEV534", "DEV552", "NEW305")
     triggers = tuple(("torch", name) for name in FACTORIES)
     shape = (
@@ -395,5 +394,6 @@ def _weight(
         may_be_meant(module, function, meeting, there) or not is_certain(module, function, there)
     ):
         return Severity.NOTE
-    known = meeting.operation != MODEL
-    return Severity.ERROR if there.where is Where.LITERAL and known else None
+    if there.where is not Where.LITERAL or meeting.operation == MODEL:
+        return None
+    return Severity.NOTE if there.by is meeting.node else Severity.ERROR  # the callee may ask first

@@ -5,13 +5,15 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.devices._accepted import accepts
 from tensortrail.rules.devices._at_hand import device_parameter, devices_said, is_cuda_literal
 from tensortrail.rules.devices._customs import may_be_given_anything, named
 from tensortrail.rules.devices._device_aware import sets_up
-from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.functions import functions, is_static
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import device_given
+from tensortrail.rules.shared.never_given import is_chosen_somewhere
 from tensortrail.rules.shared.objects import is_before
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.view import FunctionNode
@@ -23,7 +25,9 @@ class GpuByDefaultAtACall(Rule):
     ## What it does
     Reports a call of a project function or class that has the default `device="cuda"` or
     `device="auto"`, in a function that has a device: a parameter, a variable that is not a GPU by
-    its text, or the `self.device` of its class.
+    its text, or the `self.device` of its class. A note if that parameter is a GPU by default too,
+    and no call of the project chooses another, and beside a variable if the file puts something
+    on a GPU anyway.
 
     Not reported: a branch that tests for CUDA, tests, and a function that replaces "auto" by
     another device.
@@ -202,17 +206,47 @@ class Speaker(torch.nn.Module):
                     continue
                 at_hand = parameter.arg if parameter else own or _known(module, bound, call)
                 if at_hand and _takes_gpu(module, call) and not _is_out_of_place(call, at_hand):
-                    yield self._found(module, call, at_hand)
+                    same = parameter is not None and module.once(_is_a_gpu_too, function)
+                    note = same or (bool(bound) and _needs_a_gpu(module))
+                    yield self._found(module, call, at_hand, Severity.NOTE if note else None)
 
-    def _found(self, module: Module, call: ast.Call, at_hand: str) -> Finding:
+    def _found(
+        self, module: Module, call: ast.Call, at_hand: str, severity: Severity | None
+    ) -> Finding:
         edit = device_given(module, call, at_hand)
         return self.finding(
             module,
             call,
             f"`{one_line(module, call)}` leaves out `device`, whose default is a GPU, "
             f"although `{at_hand}` is at hand",
+            severity=severity,
             fixes=[module.fix("pass the device on", Safety.UNSAFE, edit) if edit else None],
         )
+
+
+def _is_a_gpu_too(module: Module, function: FunctionNode) -> bool:
+    """The device at hand is a GPU by default as well, and no caller is known to choose one."""
+    parameter = device_parameter(module, function)
+    owner = function if parameter is not None else None
+    while owner is not None:
+        for each, default in with_defaults(owner.args):
+            if each is parameter:
+                is_gpu = is_cuda_literal(module, default)
+                return is_gpu and not is_chosen_somewhere(module, owner, each.arg)
+        owner = module.function_of(owner)
+    return False
+
+
+def _needs_a_gpu(module: Module) -> bool:
+    """The file puts something on a GPU that it writes out, whatever its variable `device` says."""
+    written = [
+        call for call, said in devices_said(module, module.top) if is_cuda_literal(module, said)
+    ]
+    written += [each for each in module.calls("cuda") if not each.args]
+    return any(
+        not any(guard.mentions("cuda", "gpu", "device") for guard in module.guards_of(each))
+        for each in written
+    )
 
 
 def _takes_gpu(module: Module, call: ast.Call) -> bool:
@@ -235,7 +269,7 @@ def _is_out_of_place(call: ast.Call, at_hand: str) -> bool:
 def _own_device(module: Module, function: FunctionNode) -> str:
     """`self.device`, if the class has it as a property, or puts something there."""
     cls = module.parent(function)
-    if not isinstance(cls, ast.ClassDef) or sets_up(function):
+    if not isinstance(cls, ast.ClassDef) or sets_up(function) or is_static(function):
         return ""
     facts = module.class_facts(cls)
     is_property = facts is not None and "device" in facts.methods

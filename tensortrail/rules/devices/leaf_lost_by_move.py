@@ -195,11 +195,16 @@ def single(loss_of):
         return self.finding(
             module,
             move,
-            f"`{one_line(module, move)}` returns a tensor that is not a leaf, unless nothing "
-            f"has to be moved: {what}",
+            f"`{one_line(module, move)}` returns a tensor that {_lacks(module, move)}, unless "
+            f"nothing has to be moved: {what}",
             trail=[(move, "the move returns a new tensor"), (asked, "here it must be a leaf")],
             fixes=[_made_there(module, move)],
         )
+
+
+def _lacks(module: Module, move: ast.Call) -> str:
+    around = " ".join(module.text(each) for each in module.contexts_of(move))
+    return "has no gradient" if "no_grad" in around else "is not a leaf"
 
 
 def _moved_by(timeline: Timeline, storage: Storage | None, event: Event, how: str) -> str:

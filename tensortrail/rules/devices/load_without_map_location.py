@@ -81,7 +81,6 @@ class LoadWithoutMapLocation(Rule):
     severity = Severity.WARNING
     warns = False
     notes = False
-    needs_callers = True
     triggers = (
         ("load(", "torch"),
         ("load_file(", "device"),

@@ -50,7 +50,6 @@ class ModulesInPlainContainer(Rule):
     code = "DEV544"
     name = "modules-in-plain-container"
     severity = Severity.ERROR
-    needs_callers = True
     triggers = (Near("self.", _BOUND, ("torch", "class ")),)
 
     bad = (

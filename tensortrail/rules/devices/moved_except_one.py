@@ -207,9 +207,11 @@ def _is_a_layer(module: Module, call: ast.Call) -> bool:
 
 
 def _is_of_a_tensor(module: Module, call: ast.Call) -> bool:
-    """`x.reshape(-1)` of a variable: no function of a library, and no `Net.loaded(path)`, which
-    gives what its class says."""
+    """`x.reshape(-1)` of a variable: no function of a library, no `Net.loaded(path)`, which gives
+    what its class says, and no method that may give something else."""
     if not isinstance(call.func, ast.Attribute) or module.qualified(call.func).startswith("torch"):
+        return False
+    if not module.value_of(call).is_tensor:
         return False
     root: ast.expr = call.func
     while isinstance(root, (ast.Attribute, ast.Subscript, ast.Call)):

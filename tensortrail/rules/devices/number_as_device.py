@@ -22,7 +22,8 @@ class NumberAsDevice(Rule):
     Reports `.get_device()` of a tensor where a device is needed: in `.to(...)`, `.cuda(...)`,
     `device=` and `torch.device(...)`, directly or through a variable.
 
-    Reported as a note: packages that write `.cuda()` nearly as often as they name a device.
+    Reported as a note: packages that write `.cuda()` nearly as often as they name a device, and
+    programs that never ask whether there is a GPU and let nobody choose the CPU.
 
     Not reported: code under a condition about the number or about devices.
 
@@ -117,10 +118,16 @@ class NumberAsDevice(Rule):
                 asked,
                 f"`{owner}.get_device()` is -1 if `{owner}` is on the CPU, and torch refuses a "
                 f"negative number: `{owner}.device` works everywhere",
-                severity=Severity.NOTE if module.is_for_current_gpu() else None,
+                severity=_weight(module),
                 trail=[(use, "it is used as a device")] if asked is not said else (),
                 fixes=[_fix(module, asked, owner, use)] if asked is said else (),
             )
+
+
+def _weight(module: Module) -> Severity | None:
+    """A program that always uses a GPU never has the number."""
+    always = module.is_for_current_gpu() or not module.may_use_cpu()
+    return Severity.NOTE if always else None
 
 
 def _devices(module: Module) -> Iterator[tuple[ast.Call, ast.expr]]:

@@ -28,7 +28,7 @@ from tensortrail.rules.shared.tensor_origin import Decides, origin_of
 
 _NOT_CPU = frozenset({"cuda", "xpu", "mps", "npu", "hpu", "meta"})
 _REFUSED = re.compile(r"can't convert \S+ device type tensor to numpy")
-_OTHERS = frozenset({"paddle", "tensorflow", "mindspore", "jax", "mxnet"})
+_OTHERS = frozenset({"paddle", "tensorflow", "mindspore", "jax", "mxnet", "oneflow"})
 
 
 class NumpyWithoutCpu(Rule):

@@ -12,7 +12,7 @@ from tensortrail.rules.devices._used_here import is_used_on_a_gpu
 from tensortrail.rules.shared.buffers import registration
 from tensortrail.rules.shared.given_weights import takes_its_weights
 from tensortrail.rules.shared.moves import ACCELERATORS, MOVE_METHODS
-from tensortrail.rules.shared.objects import called, is_none, is_self, last_name
+from tensortrail.rules.shared.objects import called, is_none, is_self, last_name, receiver
 from tensortrail.rules.shared.operations import Operation, operations
 from tensortrail.rules.shared.placeholders import stands_for_nothing
 from tensortrail.rules.shared.tensor_origin import (
@@ -76,10 +76,26 @@ def plain_companions(module: Module, cls: ast.ClassDef) -> Iterator[Companion]:
 
 
 def how_bad(module: Module, companion: Companion) -> Severity:
-    if _may_be_in_place(module, companion):
+    if _may_be_in_place(module, companion) or _is_made_anew(module, companion):
         return Severity.NOTE
     here = is_used_on_a_gpu(module, companion.stored)
     return Severity.ERROR if here else Severity.WARNING
+
+
+def _is_made_anew(module: Module, companion: Companion) -> bool:
+    """Whoever comes to the operation has called the method that stores it, in any case."""
+    function, cls = module.function_of(companion.stored), module.class_of(companion.stored)
+    meets = module.function_of(companion.operation)
+    if function is None or cls is None or meets is None or function.name in _BUILDING:
+        return False
+    calls = [
+        each
+        for each in module.calls(function.name, inside=cls)
+        if not module.guards_of(each) and (by := receiver(each)) is not None and is_self(by)
+    ]
+    makers = {module.function_of(each) for each in calls}
+    users = {module.function_of(each) for each in module.calls(meets.name, inside=cls)}
+    return meets in makers or (bool(users) and users <= makers)
 
 
 def _may_be_in_place(module: Module, companion: Companion) -> bool:

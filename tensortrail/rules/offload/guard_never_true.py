@@ -12,7 +12,7 @@ from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import MODULE_MOVES
 from tensortrail.rules.shared.objects import called
 
-_WAITS = re.compile(r"sync|wait|record_stream")
+_WAITS = re.compile(r"(?<!no_)(?<!a)sync|wait|record_stream")
 _WAITS_ALONE = ("result", "join")
 _NEVER_NONE = (ast.List, ast.Dict, ast.Set, ast.Tuple, ast.ListComp, ast.DictComp, ast.SetComp)
 

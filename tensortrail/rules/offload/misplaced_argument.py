@@ -8,7 +8,7 @@ from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.offload._settings import CONFIG
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import last_name, unpacks
+from tensortrail.rules.shared.objects import last_name, receiver, unpacks
 
 _ABOUT_PLACES = re.compile(r"device|offload|pin(ned)?_|memmap|mmap|non_blocking|stream|cpu|cuda")
 
@@ -41,7 +41,6 @@ class MisplacedArgument(Rule):
     name = "misplaced-argument"
     since = "0.2.0"
     severity = Severity.ERROR
-    needs_callers = True
     triggers = ("device", "offload", "mmap", "memmap", "pin_", "pinned_")
 
     bad = (
@@ -133,7 +132,7 @@ def start(make, offload_optimizer_device, offload_param_device):
         if unpacks(call) or not any(_ABOUT_PLACES.search(name) for name in names):
             return
         params = module.parameters_of(call)
-        if names[:1] == ["self"]:
+        if names[:1] == ["self"] and _is_of_a_class(module, call):
             params = ("self", *params)  # `Base.__init__(self, device)`
         keywords = {each.arg for each in call.keywords}
         for position, name in enumerate(names):
@@ -171,6 +170,16 @@ def start(make, offload_optimizer_device, offload_param_device):
                     f"`{given}` is passed as `{each.arg}`: the settings of another part",
                     confidence=Confidence.MEDIUM,
                 )
+
+
+def _is_of_a_class(module: Module, call: ast.Call) -> bool:
+    """A method that is called by the name of its class."""
+    owner = receiver(call)
+    return owner is not None and bool(module.about(module.qualified(owner), _is_class))
+
+
+def _is_class(_: Module, node: ast.AST) -> bool:
+    return isinstance(node, ast.ClassDef)
 
 
 def _is_at_home(name: str, names: Sequence[str], params: Sequence[str]) -> bool:

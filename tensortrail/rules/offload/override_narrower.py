@@ -37,8 +37,8 @@ class OverrideNarrower(Rule):
     Reports a function assigned in place of a method (`nn.Module.register_buffer = mine`) that
     accepts fewer arguments.
 
-    As a warning, if it is assigned only under an argument that is False unless it is given
-    (`if include_buffers:`), in a function that no other file calls. As a note, for methods
+    As a note, if it is assigned only under an argument that is False unless it is given
+    (`if include_buffers:`), in a function that no other file calls. As a note too, for methods
     that move or save a module:
 
     - an override of `to`, `cuda`, `_apply` and the like that does the work and returns nothing;
@@ -63,7 +63,6 @@ class OverrideNarrower(Rule):
     name = "override-narrower"
     since = "0.2.0"
     severity = Severity.ERROR
-    needs_callers = True
     triggers = ("super", *_TAKES)
     shape = (_CALLS_SUPER, _PATCHES)
 
@@ -224,7 +223,7 @@ class Wrapper(torch.nn.Module):
                     f"`{given.name}` takes the place of `{target.attr}` and does not accept "
                     f"`{missing}`: a call that passes it raises",
                     trail=[(given, "the replacement")],
-                    severity=Severity.WARNING if _is_an_option(module, assign) else None,
+                    severity=Severity.NOTE if _is_an_option(module, assign) else None,
                 )
 
 

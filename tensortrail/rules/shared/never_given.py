@@ -40,6 +40,15 @@ def is_given_somewhere(module: Module, function: FunctionNode, name: str) -> boo
     return any(_may_give(each, name, at) for each in module.calls_of(cls or function))
 
 
+def is_chosen_somewhere(module: Module, function: FunctionNode, name: str) -> bool:
+    """The same, with a value that is not written out there."""
+    owner = module.parent(function)
+    cls = owner if isinstance(owner, ast.ClassDef) else None
+    at = _position(function, name, 1 if cls else 0)
+    calls = module.calls_of(cls or function)
+    return any(each.is_open or not {name, at}.isdisjoint(each.given) for each in calls)
+
+
 def _may_give(call: ProjectCall, name: str, at: int | None) -> bool:
     given = call.given | call.written
     return call.is_open or name in given or at in given

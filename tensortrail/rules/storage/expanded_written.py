@@ -19,6 +19,9 @@ class ExpandedWritten(Rule):
     Reports `x[i] = ...`, `x += ...` and methods such as `x.add_(...)` on what `expand`, `expand_as`
     or `broadcast_to` gave, in the same function, if it was not copied in between.
 
+    A note where all of the rows are written: torch refuses that as soon as there are two, so that
+    code which runs has one.
+
     Not reported: sizes that are written out and expand nothing (1 and -1).
 
     ## Why is this bad?
@@ -139,6 +142,7 @@ def hidden(x, rows):
                     write,
                     f"`{target.id}` is expanded, and its rows are one in memory: a write to one "
                     "changes all of them, and torch refuses a write to several",
+                    severity=None if _is_of_one_row(write, call) else Severity.NOTE,
                     trail=[(call, f"`{called(call)}` copies nothing")],
                     fixes=[_cloned(module, call)],
                 )
@@ -154,9 +158,34 @@ def _is_expanded(module: Module, call: ast.Call) -> bool:
         return False
     if called(call) != "expand" or not call.args:
         return True
+    return not all(_keeps_size(module, each) for each in _sizes(call))
+
+
+def _sizes(call: ast.Call) -> list[ast.expr]:
     first = call.args[0]
-    sizes = first.elts if isinstance(first, (ast.Tuple, ast.List)) else call.args
-    return not all(_keeps_size(module, each) for each in sizes)
+    return first.elts if isinstance(first, (ast.Tuple, ast.List)) else call.args
+
+
+def _is_of_one_row(write: ast.AST, call: ast.Call) -> bool:
+    """`x[i] = ...` of what `expand` made of one row, or `x[:, i]` of what it made of a column:
+    nothing refuses that."""
+    targets = write.targets if isinstance(write, ast.Assign) else []
+    if not targets or not isinstance(targets[0], ast.Subscript):
+        return False
+    index = targets[0].slice
+    at = index.elts if isinstance(index, ast.Tuple) else [index]
+    grown = _grown(call)
+    if grown >= len(at) or any(isinstance(each, ast.Constant) and each.value is ... for each in at):
+        return False
+    return not isinstance(at[grown], ast.Slice)
+
+
+def _grown(call: ast.Call) -> int:
+    """The first dimension that is expanded, as far as the sizes say it."""
+    if called(call) != "expand" or not call.args:
+        return 0
+    kept = [ast.unparse(each) in ("1", "-1") for each in _sizes(call)]
+    return kept.index(False) if False in kept else 0
 
 
 def _keeps_size(module: Module, size: ast.expr) -> bool:

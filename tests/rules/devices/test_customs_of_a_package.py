@@ -76,10 +76,16 @@ def severity(folder: Path, code: str, source: str, **others: str) -> Severity | 
         ("def place(net, rows, device):\n    return net.to(device), rows.to(device)\n" * 9,
          Severity.WARNING),
         ("", Severity.WARNING),
+        (None, Severity.NOTE),
     ],
 )  # fmt: skip
-def test_a_package_for_the_current_gpu(tmp_path: Path, other: str, expected: Severity) -> None:
-    assert severity(tmp_path, "DEV538", WRITTEN, other=other) is expected
+def test_a_package_for_the_current_gpu(
+    tmp_path: Path, other: str | None, expected: Severity
+) -> None:
+    main = "from pkg.own import Padded\n\nnet = Padded()\n"
+    if other is not None:
+        main += 'net.to("cuda" if GPU else "cpu")\n'
+    assert severity(tmp_path, "DEV538", WRITTEN, main=main, other=other or "") is expected
 
 
 @pytest.mark.parametrize(
@@ -153,7 +159,7 @@ def test_a_program_that_may_use_a_gpu(
     ],
 )
 def test_a_device_that_no_caller_passes(tmp_path: Path, call: str, expected: Severity) -> None:
-    other = f"from pkg.own import table\n\ndef use(x):\n    return {call}\n"
+    other = f"from pkg.own import table\n\ndef use(x):\n    return {call}\n\nprint(use(ROWS))\n"
     assert severity(tmp_path, "DEV527", TABLE, other=other) is expected
 
 
@@ -163,8 +169,9 @@ def test_a_device_that_no_caller_passes(tmp_path: Path, call: str, expected: Sev
 )
 def test_another_function_of_that_name(tmp_path: Path, call: str, expected: Severity) -> None:
     """Calls of either count: which of them is meant is not asked."""
-    other = f"{TABLE}\ndef use(x):\n    return {call}\n"
-    assert severity(tmp_path, "DEV527", TABLE, other=other) is expected
+    other, main = f"{TABLE}\ndef use(x):\n    return {call}\n", "from pkg.own import table\n"
+    found = severity(tmp_path, "DEV527", TABLE, other=other, main=f"{main}\nprint(table)\n")
+    assert found is expected
 
 
 def test_the_nearest_import_says_what_a_name_is() -> None:
