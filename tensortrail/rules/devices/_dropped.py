@@ -165,6 +165,8 @@ def weight(module: Module, call: ast.Call) -> Severity:
         return Severity.NOTE
     if _is_moved_by_its_class(module, call) or _is_frozen_next(module, call):
         return Severity.NOTE
+    if _is_deleted_next(module, call):
+        return Severity.NOTE
     if moves_bytes(module, call):
         if _is_answered(module, call):
             return Severity.NOTE
@@ -173,6 +175,24 @@ def weight(module: Module, call: ast.Call) -> Severity:
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     same = method == "clone" or _is_in_order(call)
     return Severity.NOTE if same else Severity.WARNING
+
+
+def _is_deleted_next(module: Module, call: ast.Call) -> bool:
+    """`x.cpu(); del x`: nothing reads from there what was not moved."""
+    moved, statement = module.text(what_is_moved(call)), module.statement_of(call)
+    deletes = [
+        each
+        for each in module.later(statement, ast.Delete)
+        if module.parent(each) is module.parent(statement)
+        and moved in {module.text(target) for target in each.targets}
+    ]
+    kind = ast.Attribute if "." in moved else ast.Name
+    reads = (
+        each
+        for each in module.later(statement, kind)
+        if isinstance(each.ctx, ast.Load) and module.text(each) == moved
+    )
+    return bool(deletes) and all(each.lineno > deletes[0].lineno for each in reads)
 
 
 def _is_loaded_anyway(module: Module, call: ast.Call) -> bool:

@@ -359,6 +359,16 @@ def train(model, loader):
         F.cross_entropy(model(x), y).backward()
 """
         ),
+        Good(
+            """\
+def weighed(model, loader):
+    for x, y in loader:
+        place = x.device
+        print((y.to(place).view(-1) * x.view(-1)).sum())
+        y = y.to(device=x.device, dtype=x.dtype)
+        print((model(x) - y).abs().sum(), (x * y).sum())
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
