@@ -10,7 +10,7 @@ from tensortrail.patterns import pattern
 from tensortrail.rules import Kind, Module
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import MOVES
-from tensortrail.rules.shared.objects import called, names_in
+from tensortrail.rules.shared.objects import called, is_none, names_in
 from tensortrail.rules.shared.origins import behind
 
 IN_PLACE_NAMES = (
@@ -165,7 +165,7 @@ def weight(module: Module, call: ast.Call) -> Severity:
         return Severity.NOTE
     if _is_moved_by_its_class(module, call) or _is_frozen_next(module, call):
         return Severity.NOTE
-    if _is_deleted_next(module, call):
+    if _is_deleted_next(module, call) or _is_done_with(module, call):
         return Severity.NOTE
     if moves_bytes(module, call):
         if _is_answered(module, call):
@@ -190,9 +190,31 @@ def _is_deleted_next(module: Module, call: ast.Call) -> bool:
     reads = (
         each
         for each in module.later(statement, kind)
-        if isinstance(each.ctx, ast.Load) and module.text(each) == moved
+        if isinstance(each.ctx, ast.Load) and module.text(each) == moved  # type: ignore[attr-defined]
     )
     return bool(deletes) and all(each.lineno > deletes[0].lineno for each in reads)
+
+
+def _is_done_with(module: Module, call: ast.Call) -> bool:
+    """`x = rows.reshape(-1)`, and `x.cpu()` after its last use: it was to free memory, and the
+    memory is freed when the function ends."""
+    moved, function = what_is_moved(call), module.function_of(call)
+    if not isinstance(moved, ast.Name) or function is None:
+        return False
+    origins = module.value_of(moved).origins
+    made = bool(origins) and all(map(_is_made, origins))
+    uses = module.uses(moved.id, function)
+    inside = all(module.function_of(each) is function for each in uses)
+    later = (each for each in module.later(module.statement_of(call), ast.Name))
+    read = any(each.id == moved.id and isinstance(each.ctx, ast.Load) for each in later)
+    return made and inside and not read
+
+
+def _is_made(node: ast.expr) -> bool:
+    """A result of a call, or None."""
+    if isinstance(node, ast.IfExp):
+        return _is_made(node.body) and _is_made(node.orelse)
+    return isinstance(node, ast.Call) or is_none(node)
 
 
 def _is_loaded_anyway(module: Module, call: ast.Call) -> bool:

@@ -30,7 +30,7 @@ class DeviceTakenForText(Rule):
     Reports
 
     - `"cpu" in t.device`, and string methods such as `t.device.startswith("cuda")`;
-    - `torch.autocast(model.device)` and `torch.autocast(str(x.device))`, which takes a device type;
+    - `torch.autocast(model.device)`; as a note, `str(x.device)`, which torch takes since 2.4;
     - `str(t.device) == "cuda"`: this string has a number, as in `cuda:0`;
     - a device type compared with something else: `t.device.type == "cuda:0"`, or `"gpu"`.
 
@@ -284,14 +284,14 @@ def f(model):
         device = _made_a_text(module, given)
         text = _text(module, given)
         if (device is not None and _is_of_a_tensor(module, device)) or _names_a_number(text):
-            shown = module.text(device) if device is not None else ""
-            by_type = module.replace(given, f"{shown}.type")
+            by_type = module.replace(given, f"{module.text(device or given)}.type")
             yield self._raises(
                 module,
                 given,
-                "autocast takes a device type, such as `cuda`, and raises if it is given a number "
-                "too",
-                module.fix("pass the type", Safety.UNSAFE, by_type) if shown else None,
+                "autocast takes a device type, such as `cuda`: torch before 2.4 raises if it is "
+                "given a number too",
+                module.fix("pass the type", Safety.UNSAFE, by_type) if device else None,
+                Severity.NOTE,
             )
 
     def _raises(

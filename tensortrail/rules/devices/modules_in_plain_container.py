@@ -208,8 +208,11 @@ class Trends(nn.Module):
             or _follows_its_input(module, made)
             or takes_its_weights(module, module.text(made.func))
         )
-        is_trained = not module.qualified(_copied(module, made).func).startswith(_OF_METRICS)
-        lost = "no optimizer trains it, and it is" if is_trained else "and its state is"
+        lost = (
+            "and its state is"
+            if _is_a_metric(module, made)
+            else "no optimizer trains it, and it is"
+        )
         return self.finding(
             module,
             holder,
@@ -288,6 +291,12 @@ def _copied(module: Module, node: ast.expr) -> ast.expr:
     return made if isinstance(made, ast.Call) else node
 
 
+def _is_a_metric(module: Module, node: ast.expr) -> bool:
+    made = _copied(module, node)
+    name = module.qualified(made.func) if isinstance(made, ast.Call) else ""
+    return name.partition(".")[0] == _OF_METRICS
+
+
 def _is_empty_list(value: ast.expr) -> bool:
     if isinstance(value, ast.Call):
         return called(value) == "list" and not value.args and isinstance(value.func, ast.Name)
@@ -319,7 +328,7 @@ def _has_weights(module: Module, node: ast.expr) -> bool:
     if not isinstance(node, ast.Call):
         return False
     owner, _, last = module.qualified(node.func).rpartition(".")
-    if owner.partition(".")[0] == _OF_METRICS:
+    if _is_a_metric(module, node):
         return last[:1].isupper()
     if owner.startswith("torch.nn") and "functional" not in owner:
         is_empty = last == "Sequential" and not node.args
