@@ -17,7 +17,7 @@ from tensortrail.rules.shared.origins import behind
 _ADDS = ("append", "extend", "insert")
 _BOUND = pattern(rb"[^\n#]*?\bself\.\w+[ \t]*(?::[^=\n]*)?=[ \t\\\r\n(]*(?:[\[{(]|\S+,)")
 """A container, or several values."""
-_OF_METRICS = "torchmetrics"
+_OF_METRICS = "torchmetrics."
 """A package whose classes are modules that keep what they count in tensors."""
 _REGISTERS = pattern(r"ModuleList|ModuleDict|Sequential|add_module|register_|setattr")
 
@@ -293,8 +293,7 @@ def _copied(module: Module, node: ast.expr) -> ast.expr:
 
 def _is_a_metric(module: Module, node: ast.expr) -> bool:
     made = _copied(module, node)
-    name = module.qualified(made.func) if isinstance(made, ast.Call) else ""
-    return name.partition(".")[0] == _OF_METRICS
+    return isinstance(made, ast.Call) and module.qualified(made.func).startswith(_OF_METRICS)
 
 
 def _is_empty_list(value: ast.expr) -> bool:
