@@ -38,6 +38,8 @@ class Batch:
     def is_zipped(self) -> bool:
         """Its parts come from sequences of their own: `for x, y in zip(rows, others)`."""
         over = self.scope.iter if isinstance(self.scope, ast.For) else None
+        if isinstance(over, ast.Call) and called(over) == "enumerate" and over.args:
+            over = over.args[0]
         return isinstance(over, ast.Call) and called(over) == "zip"
 
     @property
@@ -48,15 +50,42 @@ class Batch:
 def batches(module: Module) -> Iterator[Batch]:
     """Those of which some parts are moved and others are not."""
     for scope, names in _bound_together(module):
-        moves: dict[str, ast.Call] = {}
-        for call in module.calls(*TO_DEVICE, inside=scope):
-            name = moved_part(module, call) if is_to_a_device(module, call) else ""
-            if name in names:
-                moves.setdefault(name, call)
+        moves = _moves(module, scope, names)
         kept = [each for each in names if each in moves or not _is_bound_again(module, scope, each)]
         found = Batch(scope, kept, moves)
         if moves and found.left:
             yield found
+
+
+def _moves(module: Module, scope: ast.AST, names: Sequence[str]) -> dict[str, ast.Call]:
+    """Of the names that are moved to a device, the first call that does it; where one is brought to
+    another of them, it lies where that one does."""
+    moves: dict[str, ast.Call] = {}
+    beside: list[tuple[str, str, ast.Call]] = []
+    for call in module.calls(*TO_DEVICE, inside=scope):
+        name = moved_part(module, call) if is_to_a_device(module, call) else ""
+        if name not in names:
+            continue
+        other = _brought_to(module, call)
+        if other in names:
+            beside.append((name, other, call))
+        else:
+            moves.setdefault(name, call)
+    for name, other, call in beside:
+        if other in moves:
+            moves.setdefault(name, call)
+    return moves
+
+
+def _brought_to(module: Module, call: ast.Call) -> str:
+    """`y` of `x.to(y.device)`, and of `x.to(place)` where that is `y.device`."""
+    said = said_device(module, call)
+    for each in (said, *module.value_of(said).origins) if said is not None else ():
+        if isinstance(each, ast.Attribute) and each.attr == "device":
+            root = root_of_chain(each.value)
+            if isinstance(root, ast.Name):
+                return root.id
+    return ""
 
 
 def moved_part(module: Module, call: ast.Call) -> str:

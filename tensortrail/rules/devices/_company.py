@@ -174,6 +174,15 @@ def whose_shape(module: Module, places: FunctionPlaces, made: ast.Call) -> ast.e
     return None
 
 
+def has_its_shape(module: Module, places: FunctionPlaces, made: ast.AST, there: Place) -> bool:
+    """`x * torch.linspace(0, 1, x.shape[2])`: it is made for the argument whose place it meets."""
+    like = whose_shape(module, places, made) if isinstance(made, ast.Call) else None
+    held = places.seen.get(like) if like is not None else None
+    return held is not None and any(
+        each.where is Where.OF and each.subject == there.subject for each in held.places
+    )
+
+
 def whose_size(module: Module, places: FunctionPlaces, made: ast.Call) -> ast.expr | None:
     """`x` of `rows = x.size(0)` or `n, rows = x.shape`, if `rows` is among the sizes."""
     arguments = _sizes(made)

@@ -52,3 +52,19 @@ def source_of_device(module: Module, device: ast.expr) -> ast.AST | None:
         arguments = (*function.args.args, *function.args.kwonlyargs)
         return next((each for each in arguments if each.arg == device.id), None)
     return None
+
+
+def is_of_a_tensor(module: Module, node: ast.expr) -> bool:
+    """`t.device`, which has a number; not one that was made or given, nor an attribute that the
+    file stores."""
+    sources = module.value_of(node).origins if isinstance(node, ast.Name) else (node,)
+    stored = {
+        module.text(each) for each in module.members("device") if isinstance(each.ctx, ast.Store)
+    }
+    return bool(sources) and all(
+        isinstance(each, ast.Attribute)
+        and each.attr == "device"
+        and is_device(module, each)
+        and module.text(each) not in stored
+        for each in sources
+    )

@@ -13,7 +13,7 @@ from tensortrail.rules.devices._leaves import is_parameter
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import MOVES
 from tensortrail.rules.shared.never_given import is_never_given
-from tensortrail.rules.shared.objects import called, names_in
+from tensortrail.rules.shared.objects import called, is_none, names_in
 from tensortrail.rules.shared.origins import behind
 
 IN_PLACE_NAMES = (
@@ -175,6 +175,8 @@ def weight(module: Module, call: ast.Call) -> Severity:
         return Severity.NOTE
     if _is_replaced_next(module, call) or _is_left_to_its_default(module, call):
         return Severity.NOTE
+    if _is_deleted_next(module, call) or _is_done_with(module, call):
+        return Severity.NOTE
     if moves_bytes(module, call):
         if _is_answered(module, call):
             return Severity.NOTE
@@ -183,6 +185,46 @@ def weight(module: Module, call: ast.Call) -> Severity:
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     same = method == "clone" or _is_in_order(call)
     return Severity.NOTE if same else Severity.WARNING
+
+
+def _is_deleted_next(module: Module, call: ast.Call) -> bool:
+    """`x.cpu(); del x`: nothing reads from there what was not moved."""
+    moved, statement = module.text(what_is_moved(call)), module.statement_of(call)
+    deletes = [
+        each
+        for each in module.later(statement, ast.Delete)
+        if module.parent(each) is module.parent(statement)
+        and moved in {module.text(target) for target in each.targets}
+    ]
+    kind = ast.Attribute if "." in moved else ast.Name
+    reads = (
+        each
+        for each in module.later(statement, kind)
+        if isinstance(each.ctx, ast.Load) and module.text(each) == moved  # type: ignore[attr-defined]
+    )
+    return bool(deletes) and all(each.lineno > deletes[0].lineno for each in reads)
+
+
+def _is_done_with(module: Module, call: ast.Call) -> bool:
+    """`x = rows.reshape(-1)`, and `x.cpu()` after its last use: it was to free memory, and the
+    memory is freed when the function ends."""
+    moved, function = what_is_moved(call), module.function_of(call)
+    if not isinstance(moved, ast.Name) or function is None:
+        return False
+    origins = module.value_of(moved).origins
+    made = bool(origins) and all(map(_is_made, origins))
+    uses = module.uses(moved.id, function)
+    inside = all(module.function_of(each) is function for each in uses)
+    later = (each for each in module.later(module.statement_of(call), ast.Name))
+    read = any(each.id == moved.id and isinstance(each.ctx, ast.Load) for each in later)
+    return made and inside and not read
+
+
+def _is_made(node: ast.expr) -> bool:
+    """A result of a call, or None."""
+    if isinstance(node, ast.IfExp):
+        return _is_made(node.body) and _is_made(node.orelse)
+    return isinstance(node, ast.Call) or is_none(node)
 
 
 def _is_loaded_anyway(module: Module, call: ast.Call) -> bool:

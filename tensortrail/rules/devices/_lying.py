@@ -42,6 +42,7 @@ def out_of_place(
         if made is None or excluded(meeting, made) or _may_stay(meeting, odd, made, other):
             continue
         there = follows(module, function, other) or _in_kernel(meeting, other)
+        there = there or _follows_if_given(module, function, other, made)
         there = there or _where_its_model_is(module, function, made, other)
         if there is not None:
             return made, there
@@ -161,6 +162,25 @@ def follows(module: Module, function: FunctionNode, held: Held) -> Place | None:
     if places and all(_follows(module, function, each) for each in places):
         return places[0]
     return None
+
+
+def _follows_if_given(
+    module: Module, function: FunctionNode, held: Held, made: Place
+) -> Place | None:
+    """Its place where the argument is a tensor: `x = torch.arange(x) if isinstance(x, int) else x`
+    lies where the caller put it, and on the default device only for who gives none. What it meets
+    is made in both cases."""
+    places = [each for each in held.in_order if not _is_for_no_tensor(each, function)]
+    left = held.what in (What.TENSOR, What.UNKNOWN) and len(places) < len(held.places)
+    if made.given or not left or not places:
+        return None
+    own = all(each.where is Where.OF and each.given for each in places)
+    return places[0] if own and all(_follows(module, function, x) for x in places) else None
+
+
+def _is_for_no_tensor(place: Place, function: FunctionNode) -> bool:
+    asked = _TYPE_ASKED.fullmatch(place.given) if place.where is Where.DEFAULT else None
+    return asked is not None and asked.group(1) in parameter_names(function)
 
 
 def _follows(module: Module, function: FunctionNode, place: Place) -> bool:

@@ -43,7 +43,9 @@ def is_certain(module: Module, function: FunctionNode, there: Place) -> bool:
     one that is known has them on a device."""
     if _is_the_cpu_unless_given(module, function, there):
         return False
-    if names_a_device(there) or there.where is Where.SELF or is_in_module(module, function):
+    of_either_kind = there.where is Where.OF and "isinstance" in there.given
+    own = is_in_module(module, function) and not of_either_kind  # a list may be meant there
+    if names_a_device(there) or there.where is Where.SELF or own:
         return True
     return (
         there.where is Where.OF and caller_on_a_device(module, function, there.subject) is not None

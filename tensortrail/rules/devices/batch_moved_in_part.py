@@ -324,27 +324,14 @@ def evaluate(model, loader, device):
 """
         ),
         Good(
-            """\
-def evaluate(model, dataset, device):
-    model.eval()
-    right = 0
-    for x, label in dataset:
-        best = model(x[None].to(device)).argmax(1)
-        right += int(best == label)
-    return right
-"""
+            "def evaluate(model, dataset, device):\n    model.eval()\n    right = 0\n"
+            "    for x, label in dataset:\n        best = model(x[None].to(device)).argmax(1)\n"
+            "        right += int(best == label)\n    return right\n"
         ),
         Good(
-            """\
-import torch.nn.functional as F
-
-def train(model, loader, device, mixed):
-    model.train()
-    for x, y in loader:
-        x = x.to(device)
-        y = mixed(y, device)
-        F.cross_entropy(model(x), y).backward()
-"""
+            "import torch.nn.functional as F\n\ndef train(model, loader, device, mixed):\n"
+            "    model.train()\n    for x, y in loader:\n        x = x.to(device)\n"
+            "        y = mixed(y, device)\n        F.cross_entropy(model(x), y).backward()\n"
         ),
         Good(
             """\
@@ -358,6 +345,12 @@ def train(model, loader):
         x = x.to(accelerator.device)
         F.cross_entropy(model(x), y).backward()
 """
+        ),
+        Good(
+            "def weighed(model, loader):\n    for x, y in loader:\n        place = x.device\n"
+            "        print((y.to(place).view(-1) * x.view(-1)).sum())\n"
+            "        y = y.to(device=x.device, dtype=x.dtype)\n"
+            "        print((model(x) - y).abs().sum(), (x * y).sum())\n"
         ),
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._device_values import is_device
+from tensortrail.rules.devices._device_values import is_device, is_of_a_tensor
 from tensortrail.rules.devices._forms import NUMBERED, is_tested, made_device
 from tensortrail.rules.shared.imports import imported_packages
 from tensortrail.rules.shared.sentences import one_line
@@ -30,7 +30,7 @@ class DeviceTakenForText(Rule):
     Reports
 
     - `"cpu" in t.device`, and string methods such as `t.device.startswith("cuda")`;
-    - `torch.autocast(model.device)` and `torch.autocast(str(x.device))`, which takes a device type;
+    - `torch.autocast(model.device)`; as a note, `str(x.device)`, which torch takes since 2.4;
     - `str(t.device) == "cuda"`: this string has a number, as in `cuda:0`;
     - a device type compared with something else: `t.device.type == "cuda:0"`, or `"gpu"`.
 
@@ -232,7 +232,7 @@ def f(model):
     ) -> Iterator[Finding]:
         always = "never" if isinstance(compare.ops[0], ast.Eq) else "always"
         device = _made_a_text(module, node) if text in NUMBERED else None
-        if device is not None and _is_of_a_tensor(module, device):
+        if device is not None and is_of_a_tensor(module, device):
             shown = module.text(device)
             edit = module.replace(node, f"{shown}.type")
             yield self.finding(
@@ -283,15 +283,15 @@ def f(model):
             return
         device = _made_a_text(module, given)
         text = _text(module, given)
-        if (device is not None and _is_of_a_tensor(module, device)) or _names_a_number(text):
-            shown = module.text(device) if device is not None else ""
-            by_type = module.replace(given, f"{shown}.type")
+        if (device is not None and is_of_a_tensor(module, device)) or _names_a_number(text):
+            by_type = module.replace(given, f"{module.text(device or given)}.type")
             yield self._raises(
                 module,
                 given,
-                "autocast takes a device type, such as `cuda`, and raises if it is given a number "
-                "too",
-                module.fix("pass the type", Safety.UNSAFE, by_type) if shown else None,
+                "autocast takes a device type, such as `cuda`: torch before 2.4 raises if it is "
+                "given a number too",
+                module.fix("pass the type", Safety.UNSAFE, by_type) if device else None,
+                Severity.NOTE,
             )
 
     def _raises(
@@ -375,15 +375,6 @@ def _is_known(module: Module, node: ast.expr) -> bool:
     return bool(sources) and all(
         made_device(module, each) is not None
         or (isinstance(each, ast.Attribute) and is_device(module, each))
-        for each in sources
-    )
-
-
-def _is_of_a_tensor(module: Module, node: ast.expr) -> bool:
-    """`t.device`, which has a number; not one that was made, or given."""
-    sources = module.value_of(node).origins if isinstance(node, ast.Name) else (node,)
-    return bool(sources) and all(
-        isinstance(each, ast.Attribute) and each.attr == "device" and is_device(module, each)
         for each in sources
     )
 

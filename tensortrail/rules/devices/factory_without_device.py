@@ -8,6 +8,7 @@ from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._at_hand import device_read
 from tensortrail.rules.devices._callers import caller_step
+from tensortrail.rules.devices._company import has_its_shape
 from tensortrail.rules.devices._goes_along import only_sets_up
 from tensortrail.rules.devices._lying import (
     described,
@@ -37,8 +38,8 @@ class FactoryWithoutDevice(Rule):
 
     ## What it does
     Follows tensors through each function, also through variables, containers and project functions.
-    Reports a tensor made by `torch.zeros`, `torch.arange`, `torch.tensor` and the like
-    without a `device`, if an operation combines it with
+    Reports a tensor that `torch.zeros` and the like make without a `device`, if an operation
+    combines it with
 
     - a parameter or buffer of the module, or the output of a submodule;
     - an argument of a module's method, or of a function that reads the device of its arguments;
@@ -51,16 +52,15 @@ class FactoryWithoutDevice(Rule):
     device that is a parameter with the CPU as default, if no call in the project gives it.
 
     Not reported: an index, or a tensor without a dimension where a number would do. Both may be on
-    the CPU. A condition on the way counts only if it is a setting or an omitted argument. Notes of
-    less certain places are off by default, unless the function reads a device.
+    the CPU. A condition counts only if it is a setting or an omitted argument. Notes are off by
+    default, unless the function reads a device, or the tensor is made after the argument's shape.
 
     ## Why is this bad?
-    The first run on a GPU raises "Expected all tensors to be on the same device": the tensor is on
-    the default device, usually the CPU. Every test on the CPU passes.
+    The first run on a GPU raises "Expected all tensors to be on the same device". Tests that run on
+    the CPU pass.
 
     ## Fix safety
-    Unsafe: it passes the device of the other tensor. If several devices are at hand, another one
-    may be meant.
+    Unsafe: it passes the other tensor's device; another one may be meant.
 
     ## References
     - pytorch documentation, "Tensor attributes", `torch.device`
@@ -375,7 +375,8 @@ if __name__ == "__main__":
                 (meeting.node, f"meets a tensor {described(there)}"),
             ),
             fixes=(made_there(module, function, places, made.by, there),),
-            told=any(True for _ in device_read(module, function)),
+            told=any(device_read(module, function))
+            or has_its_shape(module, places, made.by, there),
         )
 
 

@@ -199,6 +199,7 @@ def evaluate(envs, count, device: torch.device):
             call,
             f"this is on the default device, and {_use(why)}; {_reason(module, why)}",
             severity=severity,
+            told=_meets_what_it_is_like(module, function, why),
             trail=(
                 (call, "made without a device"),
                 *((each, "given a device") for each in why.others[:2]),
@@ -301,6 +302,16 @@ def _meets_its_model(module: Module, function: FunctionNode, why: Evidence) -> b
     held = module.places(function).seen.get(why.model)
     own = {each.subject for each in held.places} if held is not None else set()
     return name.startswith("torch.") and there.subject in own and there.where is Where.OF
+
+
+def _meets_what_it_is_like(module: Module, function: FunctionNode, why: Evidence) -> bool:
+    """`x * torch.linspace(0, 1, x.shape[2])`: one operation takes the two, and `x` is an argument
+    that the function uses as a tensor."""
+    if why.model is None or why.beside is None or _is_only_passed(module, function, why):
+        return False
+    held = module.places(function).seen.get(why.model)
+    own = {each.subject for each in held.places if each.where is Where.OF} if held else set()
+    return why.beside[1].subject in own
 
 
 def _use(why: Evidence) -> str:

@@ -17,6 +17,8 @@ from tensortrail.rules.shared.origins import behind
 _ADDS = ("append", "extend", "insert")
 _BOUND = pattern(rb"[^\n#]*?\bself\.\w+[ \t]*(?::[^=\n]*)?=[ \t\\\r\n(]*(?:[\[{(]|\S+,)")
 """A container, or several values."""
+_OF_METRICS = "torchmetrics."
+"""A package whose classes are modules that keep what they count in tensors."""
 _REGISTERS = pattern(r"ModuleList|ModuleDict|Sequential|add_module|register_|setattr")
 
 
@@ -26,7 +28,7 @@ class ModulesInPlainContainer(Rule):
     ## What it does
     Reports `self.layers = [nn.Linear(n, n) for _ in range(3)]`, a tuple or dict of this kind, and
     `self.layers.append(nn.Linear(n, n))`, if the modules have parameters or buffers and another
-    method uses the container.
+    method uses the container. Metrics of torchmetrics are such modules too.
 
     Reported as a note: a class that moves the modules or their inputs itself; modules that move
     what they hold to their input, or take all weights from outside; and code that exports or
@@ -205,11 +207,16 @@ class Trends(nn.Module):
             or _follows_its_input(module, made)
             or takes_its_weights(module, module.text(made.func))
         )
+        lost = (
+            "and its state is"
+            if _is_a_metric(module, made)
+            else "no optimizer trains it, and it is"
+        )
         return self.finding(
             module,
             holder,
             f"`self.{name}` is a plain container: `.to()` does not move the "
-            f"`{module.text(made.func)}` in it, no optimizer trains it, and it is not saved",
+            f"`{module.text(made.func)}` in it, {lost} not saved",
             trail=[(made, "the module is made here")],
             severity=Severity.NOTE if harmless else None,
             fixes=[_wrapped(module, holder, made)],
@@ -260,7 +267,8 @@ def _kept(module: Module, cls: ast.ClassDef) -> Iterator[tuple[str, ast.expr, as
     it, and the first module made in there."""
     lists: set[str] = set()
     for target, value in _assigned(module, cls):
-        made = next((each for each in _members(value) if _has_weights(module, each)), None)
+        members = _members(value)
+        made = next((e for e in members if _has_weights(module, _copied(module, e))), None)
         if isinstance(made, ast.Call):
             yield target.attr, value, made
         elif _is_empty_list(value):
@@ -271,8 +279,20 @@ def _kept(module: Module, cls: ast.ClassDef) -> Iterator[tuple[str, ast.expr, as
         if not own or not isinstance(holder, ast.Attribute) or holder.attr not in lists:
             continue
         made = behind(module, given) if given is not None else None
-        if isinstance(made, ast.Call) and _has_weights(module, made):
+        if isinstance(made, ast.Call) and _has_weights(module, _copied(module, made)):
             yield holder.attr, call, made
+
+
+def _copied(module: Module, node: ast.expr) -> ast.expr:
+    """`metrics` of `metrics.clone(prefix="test/")`, as it was made."""
+    owner = receiver(node) if isinstance(node, ast.Call) and called(node) == "clone" else None
+    made = behind(module, owner) if owner is not None else node
+    return made if isinstance(made, ast.Call) else node
+
+
+def _is_a_metric(module: Module, node: ast.expr) -> bool:
+    made = _copied(module, node)
+    return isinstance(made, ast.Call) and module.qualified(made.func).startswith(_OF_METRICS)
 
 
 def _is_empty_list(value: ast.expr) -> bool:
@@ -306,6 +326,8 @@ def _has_weights(module: Module, node: ast.expr) -> bool:
     if not isinstance(node, ast.Call):
         return False
     owner, _, last = module.qualified(node.func).rpartition(".")
+    if _is_a_metric(module, node):
+        return last[:1].isupper()
     if owner.startswith("torch.nn") and "functional" not in owner:
         is_empty = last == "Sequential" and not node.args
         holds = _is_weighted(node) or not WITHOUT_WEIGHTS.search(last)

@@ -72,7 +72,8 @@ class NeededDeviceLeftOut(Rule):
         for call in module.nodes(ast.Call):
             if called(call) not in own and not is_passed_elsewhere(module, call):
                 continue
-            for name in needed_and_left_out(module, call):
+            overridden = _is_overridden(module, call)
+            for name in needed_and_left_out(module, call) if not overridden else ():
                 yield self.finding(
                     module,
                     call,
@@ -89,3 +90,18 @@ class NeededDeviceLeftOut(Rule):
                     confidence=Confidence.MEDIUM,
                 )
                 break
+
+
+def _is_overridden(module: Module, call: ast.Call) -> bool:
+    """`self.start()`, where a class below this one has its own `start`: which is called, and what
+    that one requires, is a matter of the object."""
+    func, cls = call.func, module.class_of(call)
+    if not isinstance(func, ast.Attribute) or module.text(func.value) != "self" or cls is None:
+        return False
+    below = {cls.name}
+    for each in module.nodes(ast.ClassDef):
+        if below & {module.text(base) for base in each.bases}:
+            below.add(each.name)
+            if func.attr in {part.name for part in each.body if isinstance(part, ast.FunctionDef)}:
+                return True
+    return False

@@ -8,9 +8,13 @@ from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.offload._settings import CONFIG
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import last_name, receiver, unpacks
+from tensortrail.rules.shared.objects import last_name, unpacks
+from tensortrail.rules.shared.origins import behind
 
 _ABOUT_PLACES = re.compile(r"device|offload|pin(ned)?_|memmap|mmap|non_blocking|stream|cpu|cuda")
+
+_SORTS = {"device": "dtype", "dtype": "device"}
+"""What tensors have, and the other one that may be given for it by mistake."""
 
 
 class MisplacedArgument(Rule):
@@ -21,7 +25,8 @@ class MisplacedArgument(Rule):
 
     - a name that is a parameter of the function at another position, and is passed nowhere else;
     - a keyword that is given the variable of its sibling
-      (`offload_param_device=offload_optimizer_device`).
+      (`offload_param_device=offload_optimizer_device`);
+    - a device that is given as a type (`dtype=x.device`), or a type as a device.
 
     Not reported: whole configurations and policies (OFF104).
 
@@ -80,6 +85,19 @@ def start(make, offload_optimizer_device):
 """,
             lines=(2,),
         ),
+        Bad(
+            """\
+import torch
+
+def maps_of(q, masks):
+    return torch.zeros(len(masks), q.shape[1], dtype=q.device, device=q.dtype)
+
+def like(q, x):
+    kind = x.dtype
+    return q.to(device=kind)
+""",
+            lines=(4, 8),
+        ),
     )
     good = (
         Good(
@@ -118,6 +136,38 @@ def start(make, offload_optimizer_device, offload_param_device):
     )
 """
         ),
+        Good(
+            """\
+def context_of(owner, lengths, device):
+    return owner, lengths, device
+
+class Layer:
+    def forward(self, hidden, lengths):
+        return context_of(self, lengths, hidden.device)
+"""
+        ),
+        Good(
+            """\
+class Base:
+    def place(self, lengths, device):
+        return lengths, device
+
+class Layer(Base):
+    def place(self, lengths, device):
+        return Base.place(self, lengths, device)
+"""
+        ),
+        Good(
+            """\
+def swap(model, weights, offloaded=None):
+    return model.exchange(weights, offloaded)
+
+def swapped(model, weights, offloaded):
+    offloaded = swap(model, weights, offloaded=offloaded)
+    model.run()
+    swap(model, offloaded)
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -126,13 +176,14 @@ def start(make, offload_optimizer_device, offload_param_device):
         for call in module.nodes(ast.Call):
             yield from self._by_position(module, call)
             yield from self._by_keyword(module, call)
+            yield from self._by_sort(module, call)
 
     def _by_position(self, module: Module, call: ast.Call) -> Iterator[Finding]:
         names = [last_name(each) for each in call.args]
         if unpacks(call) or not any(_ABOUT_PLACES.search(name) for name in names):
             return
         params = module.parameters_of(call)
-        if names[:1] == ["self"] and _is_of_a_class(module, call):
+        if names[:1] == ["self"] and _is_of_a_class(module, call.func):
             params = ("self", *params)  # `Base.__init__(self, device)`
         keywords = {each.arg for each in call.keywords}
         for position, name in enumerate(names):
@@ -140,6 +191,8 @@ def start(make, offload_optimizer_device, offload_param_device):
             if not _ABOUT_PLACES.search(name) or expected in ("", name) or name not in params:
                 continue
             if name in keywords or _is_at_home(name, names, params):
+                continue
+            if _is_its_answer(module, call, call.args[position]):
                 continue
             if _has_a_constant(module, call, params.index(name)):
                 continue  # it was thought of: only the names are alike
@@ -171,15 +224,29 @@ def start(make, offload_optimizer_device, offload_param_device):
                     confidence=Confidence.MEDIUM,
                 )
 
+    def _by_sort(self, module: Module, call: ast.Call) -> Iterator[Finding]:
+        for each in call.keywords:
+            other = _SORTS.get(each.arg or "")
+            value = behind(module, each.value)
+            if isinstance(value, ast.Attribute) and value.attr == other:
+                yield self.finding(
+                    module, each.value, f"`{module.text(value)}` is a {other}, and no {each.arg}"
+                )
 
-def _is_of_a_class(module: Module, call: ast.Call) -> bool:
-    """A method that is called by the name of its class."""
-    owner = receiver(call)
-    return owner is not None and bool(module.about(module.qualified(owner), _is_class))
+
+def _is_of_a_class(module: Module, called: ast.expr) -> bool:
+    """`Base.__init__`, whose first argument is the object; not a function of a file."""
+    if not isinstance(called, ast.Attribute):
+        return False
+    owner = module.qualified(called.value)
+    return called.attr == "__init__" or module.class_facts(owner) is not None
 
 
-def _is_class(_: Module, node: ast.AST) -> bool:
-    return isinstance(node, ast.ClassDef)
+def _is_its_answer(module: Module, call: ast.Call, given: ast.expr) -> bool:
+    """`state = swap(model, new, state=state)`, and later `swap(model, state)`: the function gave it
+    back, and may be meant to take it in another place."""
+    made = (each.func for each in module.value_of(given).origins if isinstance(each, ast.Call))
+    return any(module.text(each) == module.text(call.func) for each in made)
 
 
 def _is_at_home(name: str, names: Sequence[str], params: Sequence[str]) -> bool:

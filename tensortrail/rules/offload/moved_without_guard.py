@@ -172,6 +172,16 @@ def generate(args, encoder, model, prompt, noise, device):
     return latents
 """
         ),
+        Good(
+            """\
+def scaled(search, rows, low_memory, device):
+    if not low_memory:
+        rows = rows.to(device)
+    scales = search(rows)
+    rows = rows.cpu()
+    return scales
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -180,7 +190,7 @@ def generate(args, encoder, model, prompt, noise, device):
         for function in functions(module):
             moves = list(_moves(module, function))
             for move in moves:
-                if move.flags:
+                if move.flags or _is_dropped(module, function, move):
                     continue
                 other = _its_like(move, moves) if move.away else None
                 if move.away and other is None and not _is_bound_here(module, function, move):
@@ -261,6 +271,18 @@ def _is_bound_here(module: Module, function: FunctionNode, move: Move) -> bool:
     names = (each for each in module.nodes(ast.Name, function) if not _is_read(each))
     attributes = (each for each in module.nodes(ast.Attribute, function) if not _is_read(each))
     return any(name.startswith(module.text(each)) for each in (*names, *attributes))
+
+
+def _is_dropped(module: Module, function: FunctionNode, move: Move) -> bool:
+    """`x = x.cpu()` of a name that nothing reads again."""
+    statement = module.statement_of(move.call)
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    if not isinstance(target, ast.Name):
+        return False
+    uses = module.uses(target.id, function)
+    elsewhere = any(module.function_of(each) is not function for each in uses)
+    later = (each for each in module.later(statement, ast.Name) if each.id == target.id)
+    return not elsewhere and not any(_is_read(each) for each in later)
 
 
 def _is_read(node: ast.Name | ast.Attribute) -> bool:

@@ -14,6 +14,7 @@ from tensortrail.rules.shards._of_all_ranks import (
 )
 from tensortrail.rules.shared.functions import outermost_function
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.objects import called
 from tensortrail.rules.shared.sentences import one_line
 
 
@@ -283,8 +284,21 @@ def _of_some_ranks(module: Module, call: ast.Call) -> Guard | None:
         if _only_receives(module, call, guard):
             continue
         opposite = any(_answers_otherwise(module, each, guard) for each in others)
+        opposite = opposite or _is_answered_elsewhere(module, call, guard)
         return None if opposite or _is_in_another_case(module, call, others) else guard
     return None
+
+
+def _is_answered_elsewhere(module: Module, call: ast.Call, guard: Guard) -> bool:
+    """Another function of the file makes the same call where the same test goes the other way, as
+    the loop of the workers does."""
+    test = _atom(module, guard.test, not guard.holds)
+    return any(
+        _atom(module, around.test, around.holds) == test
+        for each in module.calls(called(call))
+        if module.text(each.func) == module.text(call.func)
+        for around in module.guards_of(each)
+    )
 
 
 def _only_receives(module: Module, call: ast.Call, guard: Guard) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from tensortrail.rules.shared.functions import names_of_parameters
 from tensortrail.rules.shared.objects import unpacks
 from tensortrail.rules.view import FunctionNode, Module
 
@@ -32,13 +33,18 @@ def _is_imported_in(module: Module, function: FunctionNode) -> bool:
     )
 
 
+def _is_bound_in(function: FunctionNode) -> bool:
+    """`def diagnostic(data, diagnostic)`: its name is a parameter's within."""
+    return function.name in names_of_parameters(function)
+
+
 def calls_itself(module: Module, call: ast.Call, function: FunctionNode) -> bool:
     """The call is of the function around it: by its name, by `self`, by its class, or as the
     method of an object that was asked to be of the same class."""
     func, cls = call.func, module.parent(function)
     if not isinstance(cls, ast.ClassDef):
         named = isinstance(func, ast.Name) and func.id == function.name
-        return named and not _is_imported_in(module, function)
+        return named and not _is_imported_in(module, function) and not _is_bound_in(function)
     if not isinstance(func, ast.Attribute) or func.attr != function.name:
         return False
     owner = module.text(func.value)
