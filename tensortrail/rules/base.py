@@ -74,8 +74,9 @@ class Rule:
     """A run that passed a line without harm speaks against a finding there."""
     explains: ClassVar[Sequence[str]] = ()
     """Codes of findings that say less about the same line, in a run or in code: not reported."""
-    needs_callers: ClassVar[bool] = True
-    """What it finds harms only who runs that code: a note where the project never comes to it."""
+    needs_callers: ClassVar[bool] = False
+    """What it finds harms only who runs that code: a note where nothing of the project comes to it,
+    also in a folder of modules without any program."""
     consequence: ClassVar[bool] = False
     """Its findings in a run state a failure. Another finding about the same tensor says why."""
     triggers: ClassVar[Sequence[Trigger]] = ()
@@ -127,7 +128,7 @@ class Rule:
         """A finding at `node`; steps without a node and fixes that are None are dropped. A note
         that is `told` is reported by default even where the notes of the rule are not."""
         severity = severity or self.severity
-        if self.needs_callers and severity is not Severity.NOTE and not module.is_used(node):
+        if severity is not Severity.NOTE and self._is_for_nobody(module, node):
             severity = Severity.NOTE
         return Finding(
             code=self.code,
@@ -142,6 +143,10 @@ class Rule:
             evidence=evidence or {},
             told=told,
         )
+
+    def _is_for_nobody(self, module: Module, node: ast.AST) -> bool:
+        """The project has programs, and none comes to that code."""
+        return (self.needs_callers or module.has_programs()) and not module.is_used(node)
 
     def finding_in_run(
         self,

@@ -215,6 +215,10 @@ class Module(Protocol):
     def is_of_project(self, call: ast.Call) -> bool:
         """What is called is a function or class of the project, by its name: no method."""
 
+    def has_programs(self) -> bool:
+        """A file of the project is run, or does something when it is imported: a folder of modules
+        without one may be for other projects."""
+
     def is_used(self, node: ast.AST) -> bool:
         """What is run of the project, or handed out by it, comes to the node: something names the
         function or class at the top of the file that the node stands in, or one there that comes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -154,4 +154,9 @@ def test_any_fix_keeps_the_file_parsable_and_is_idempotent(
     assert len(once.left) <= len(find("a.py", data))
     twice = fix_file("a.py", once.after, find("a.py", once.after), True, find)
     assert twice.after == once.after
-    assert replace(once, before=b"").left == tuple(find("a.py", once.after))
+    assert _without_fixes(once.left) == _without_fixes(find("a.py", once.after))
+
+
+def _without_fixes(findings: Iterable[Finding]) -> list[Finding]:
+    """Of a finding that is left no fix is offered that was tried and dropped."""
+    return [replace(each, fixes=()) for each in findings]

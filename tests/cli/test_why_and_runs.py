@@ -261,7 +261,7 @@ def test_a_folder_of_programs_stands_for_its_runs(
     assert asked(capsys, "why", ".")[0] == FAILED
     model = recorded(here / ".tensortrail" / "first", moved=True)
     for run in (".", str(here), ".tensortrail", "first"):
-        assert "Net.embed.weight" in asked(capsys, "why", run)[1]
+        assert "Net.vocabulary.weight" in asked(capsys, "why", run)[1]
     assert asked(capsys, "runs", ".")[1] == asked(capsys, "runs")[1]
     assert asked(capsys, "runs", ".", "--remove", "first")[0] == CLEAN
     assert not (here / ".tensortrail" / "first").exists()

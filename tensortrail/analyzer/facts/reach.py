@@ -101,6 +101,11 @@ class Reach:
         """It is installed."""
         return any(os.path.basename(each) in _LIBRARY for each in self.texts)
 
+    @cached_property
+    def program(self) -> str | None:
+        """A file that is run, or does something when it is imported."""
+        return next((path for path, text in self.texts.items() if is_program(path, text)), None)
+
     def is_handed_out(self, block: Block) -> bool:
         """Users of a library call what they like of a file that is used."""
         return self.is_library and not block.name.startswith("_")
@@ -143,6 +148,13 @@ class Reach:
         for path, text in self.texts.items():
             if path != apart_from and raw in text:
                 yield path, text
+
+
+def is_program(path: str, text: bytes) -> bool:
+    """It is run, or does something when it is imported."""
+    if not path.endswith(".py") or stem_of(path) == "__init__":
+        return False
+    return bool(_RUN.search(text) or _DOES.search(text))
 
 
 class Answer(NamedTuple):

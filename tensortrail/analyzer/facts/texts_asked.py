@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence, Set
 
-from tensortrail.analyzer.facts import chosen_gpus, customs
+from tensortrail.analyzer.facts import chosen_gpus, customs, reach
 from tensortrail.analyzer.facts.customs import called_in, defined_in
 from tensortrail.analyzer.facts.mentions import is_named
 from tensortrail.analyzer.facts.namesakes import namesakes_in
@@ -82,3 +82,8 @@ def imports(file: ProjectFile, root: ast.AST) -> Set[bytes]:
 
 def has_name(file: ProjectFile, root: ast.AST, name: str) -> bool:
     return is_named(file.source.data, name)
+
+
+def is_program(file: ProjectFile, root: ast.AST, word: str) -> bool:
+    """It has the word, as every program does, and is run."""
+    return reach.is_program(file.path, file.source.data)

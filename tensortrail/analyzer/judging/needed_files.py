@@ -112,6 +112,6 @@ class NeededFiles:
 
 
 def _row(path: str, size: int, content: int, file: int) -> _Row:
-    if not isinstance(path, str):
-        raise TypeError("a row begins with the path")
+    if not isinstance(path, str) or any(type(each) is not int for each in (size, content, file)):
+        raise TypeError("a row is a path and the numbers of its stamp")
     return (path, size, content, file)

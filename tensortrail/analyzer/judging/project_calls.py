@@ -90,6 +90,14 @@ class AsksForProjectCalls:
         file = cast("ProjectFile", self)
         return signatures.is_defined(file, file.qualified(call.func))
 
+    def has_programs(self) -> bool:
+        file = cast("ProjectFile", self)
+        folder = package_of(file) or _project_of_script(file)
+        reach = file.project.uses.reach(folder) if folder is not None else None
+        if reach is None:
+            return False
+        return is_so_in(file, reach.program, texts_asked.is_program, "import")
+
     def is_used(self, node: ast.AST) -> bool:
         if not self._is_named(node) or self._is_switched_off(node):
             return False

@@ -66,6 +66,7 @@ class AmbientCurrentDevice(Rule):
     since = "0.2.0"
     severity = Severity.WARNING
     notes = False
+    needs_callers = True
     triggers = (
         ("cuda", "device"),
         ("cuda(", "Accelerator("),

@@ -56,6 +56,7 @@ class AttributeLeftBehind(Rule):
     severity = Severity.WARNING
     warns = False
     notes = False
+    needs_callers = True
     explains = ("DEV530",)
     triggers = tuple(("torch", "self.", name) for name in (*FACTORIES, *_READ))
     bad = (

@@ -47,6 +47,7 @@ class CastToCpu(Rule):
     name = "cast-to-cpu"
     severity = Severity.NOTE
     notes = False
+    needs_callers = True
     triggers = tuple((".type(", f"{kind}Tensor") for kind in _DTYPES)
     bad = (
         Bad(

@@ -79,6 +79,7 @@ class CudaBesideArgument(Rule):
     name = "cuda-beside-argument"
     severity = Severity.WARNING
     notes = False
+    needs_callers = True
     confidence = Confidence.MEDIUM
     triggers = (("torch", ".cuda("), ("torch", '"cuda'), ("torch", "'cuda"))
     bad = (

@@ -44,6 +44,7 @@ class DefaultDeviceMeetsArgument(Rule):
     severity = Severity.WARNING
     warns = False
     notes = False
+    needs_callers = True
     confidence = Confidence.MEDIUM
     triggers = tuple(("torch", f"{quote}{device}") for device in _DEVICES for quote in ('"', "'"))
 

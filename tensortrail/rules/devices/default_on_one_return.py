@@ -53,6 +53,7 @@ class DefaultOnOneReturn(Rule):
     name = "default-on-one-return"
     severity = Severity.WARNING
     notes = False
+    needs_callers = True
     confidence = Confidence.MEDIUM
     explains = ("DEV532", "DEV552")
     triggers = tuple(("torch", name, "return") for name in FACTORIES)

@@ -71,6 +71,7 @@ class FactoryWithoutDevice(Rule):
     since = "0.2.0"
     severity = Severity.WARNING
     notes = False
+    needs_callers = True
     explains = ("DEV526", "DEV528", "DEV532", "DEV534", "DEV552", "NEW305")
     triggers = tuple(("torch", name) for name in FACTORIES)
     shape = (

@@ -64,6 +64,7 @@ class LeftOutOfOneCall(Rule):
     name = "left-out-of-one-call"
     severity = Severity.WARNING
     warns = False
+    needs_callers = True
     notes = False
     confidence = Confidence.MEDIUM
     explains = ("DEV526", "DEV528", "DEV534", "DEV552")

@@ -52,6 +52,7 @@ class LibraryResultNotMoved(Rule):
     name = "library-result-not-moved"
     since = "0.2.0"
     severity = Severity.WARNING
+    needs_callers = True
     triggers = (
         "return_tensors",
         ("torch", "map_location"),

@@ -81,6 +81,7 @@ class LoadWithoutMapLocation(Rule):
     severity = Severity.WARNING
     warns = False
     notes = False
+    needs_callers = True
     triggers = (
         ("load(", "torch"),
         ("load_file(", "device"),

@@ -97,6 +97,7 @@ class MadeBesideOthers(Rule):
     name = "made-beside-others"
     severity = Severity.WARNING
     warns = False
+    needs_callers = True
     notes = False
     confidence = Confidence.MEDIUM
     explains = ("DEV526", "DEV528", "DEV534", "DEV552")

@@ -52,6 +52,7 @@ class ModulesInPlainContainer(Rule):
     code = "DEV544"
     name = "modules-in-plain-container"
     severity = Severity.ERROR
+    needs_callers = True
     triggers = (Near("self.", _BOUND, ("torch", "class ")),)
 
     bad = (

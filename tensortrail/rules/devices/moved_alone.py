@@ -40,6 +40,7 @@ class MovedAlone(Rule):
     since = "0.2.0"
     severity = Severity.WARNING
     warns = False
+    needs_callers = True
     triggers = (("torch", ".to("), ("torch", ".cuda("))
     bad = (
         Bad(

@@ -39,6 +39,7 @@ class MovedOnOnePath(Rule):
     name = "moved-on-one-path"
     since = "0.2.0"
     severity = Severity.NOTE
+    needs_callers = True
     triggers = (("torch", ".to(", "if "), ("torch", ".cuda(", "if "))
     bad = (
         Bad(

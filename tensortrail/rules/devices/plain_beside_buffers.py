@@ -68,6 +68,7 @@ class PlainBesideBuffers(Rule):
     name = "plain-beside-buffers"
     severity = Severity.WARNING
     warns = False
+    needs_callers = True
     notes = False
     confidence = Confidence.MEDIUM
     triggers = (("torch", "self.", "Module"), (".register_buffer", "def "))

@@ -78,6 +78,7 @@ class SiblingWithoutDevice(Rule):
     code = "DEV552"
     name = "sibling-without-device"
     severity = Severity.WARNING
+    needs_callers = True
     confidence = Confidence.MEDIUM
     explains = ("DEV526", "DEV528")
     triggers = tuple(("torch", "device", name) for name in FACTORIES)

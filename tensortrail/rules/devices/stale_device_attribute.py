@@ -50,6 +50,7 @@ class StaleDeviceAttribute(Rule):
     since = "0.2.0"
     severity = Severity.WARNING
     notes = False
+    needs_callers = True
     triggers = (("device", "def forward("),)
 
     bad = (

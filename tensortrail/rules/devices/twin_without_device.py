@@ -68,6 +68,7 @@ class TwinWithoutDevice(Rule):
     name = "twin-without-device"
     severity = Severity.WARNING
     warns = False
+    needs_callers = True
     notes = False
     confidence = Confidence.MEDIUM
     explains = ("DEV526", "DEV528", "DEV552")

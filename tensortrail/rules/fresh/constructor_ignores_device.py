@@ -49,6 +49,7 @@ class ConstructorIgnoresDevice(Rule):
     name = "constructor-ignores-device"
     severity = Severity.WARNING
     warns = False
+    needs_callers = True
     triggers = (("__init__", "device", "register_"), ("__init__", "device", "Parameter"))
 
     bad = (

@@ -72,6 +72,7 @@ class FactoryIgnoresDevice(Rule):
     since = "0.2.0"
     severity = Severity.ERROR
     notes = False
+    needs_callers = True
     triggers = (
         "arange(", "zeros(", "ones(", "tensor(", "Tensor(", "full(", "linspace(", "randn(",
         "rand(", "empty(", "eye(", "randint(", "randperm(", "_indices(", "empty_strided(",

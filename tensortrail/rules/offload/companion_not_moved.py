@@ -76,6 +76,7 @@ class CompanionNotMoved(Rule):
     severity = Severity.ERROR
     warns = False
     notes = False
+    needs_callers = True
     explains = ("DEV502", "DEV525", "DEV530")
     triggers = (
         ("self.", "torch", "def forward("),

@@ -46,6 +46,7 @@ class MisplacedArgument(Rule):
     name = "misplaced-argument"
     since = "0.2.0"
     severity = Severity.ERROR
+    needs_callers = True
     triggers = ("device", "offload", "mmap", "memmap", "pin_", "pinned_")
 
     bad = (
@@ -230,13 +231,14 @@ def swapped(model, weights, offloaded):
             value = behind(module, each.value)
             if isinstance(value, ast.Attribute) and value.attr == other:
                 yield self.finding(
-                    module, each.value, f"`{module.text(value)}` is a {other}, and no {each.arg}"
+                    module, each.value, f"`{module.text(value)}` is a {other}, not a {each.arg}"
                 )
 
 
 def _is_of_a_class(module: Module, called: ast.expr) -> bool:
-    """`Base.__init__`, whose first argument is the object; not a function of a file."""
-    if not isinstance(called, ast.Attribute):
+    """`Base.__init__`, whose first argument is the object; not a function of a file, nor the
+    method of an object that is made there."""
+    if not isinstance(called, ast.Attribute) or isinstance(called.value, ast.Call):
         return False
     owner = module.qualified(called.value)
     return called.attr == "__init__" or module.class_facts(owner) is not None

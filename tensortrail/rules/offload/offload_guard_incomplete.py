@@ -53,6 +53,7 @@ class OffloadGuardIncomplete(Rule):
     severity = Severity.WARNING
     confidence = Confidence.MEDIUM
     explains = ("OFF105", "DEV502", "DEV507", "DEV508")
+    needs_callers = True
     triggers = (("device_map", "offload"),)
 
     bad = (

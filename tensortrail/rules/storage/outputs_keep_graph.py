@@ -36,6 +36,7 @@ class OutputsKeepGraph(Rule):
     code = "STO214"
     name = "outputs-keep-graph"
     severity = Severity.WARNING
+    needs_callers = True
     triggers = ((".eval", "for ", "torch"),)
 
     bad = (
