@@ -25,6 +25,15 @@ LEGAL = (
           "result = there.masked_fill(there > 0, torch.tensor(4.)).cpu()"),
     Legal("rows by indices of the host", "result = there[torch.tensor([2, 0])].cpu()"),
     Legal("rows by a mask of the host", "result = there[torch.tensor([True, False, True])].cpu()"),
+    Legal("put into a host table by indices of the GPU",
+          "here[torch.tensor([2, 0]).to(G)] = 2.; here[:, torch.tensor([1]).to(G)] = here[:, :1];"
+          " result = here"),
+    Legal("put into a host table by a mask of the GPU", "here[there > 0] = 3.; result = here"),
+    Legal("added into a host table by indices of the GPU",
+          "here.index_put_((torch.tensor([2, 2]).to(G),), here[:2].clone(), accumulate=True);"
+          " result = here"),
+    Legal("a host table with rows put by indices of the GPU",
+          "result = torch.index_put(here, (torch.tensor([1]).to(G),), torch.zeros(3))"),
     Legal("put by indices of the host",
           "there[torch.tensor([1])] = there[:1] * 7; result = there.cpu()"),
     Legal("rows by a list", "result = there[[0, 2], 1:].cpu()"),

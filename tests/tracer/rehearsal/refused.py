@@ -110,6 +110,26 @@ REFUSED = (
     Refused("values added",
             f"there.index_put_(({ids}.to(G),), torch.zeros(2, 3), accumulate=True)",
             "expected device cuda:0 but got device cpu for value tensor", ""),
+    Refused("host table, values of the GPU", f"here[{ids}.to(G)] = there[:2]", MIXED),
+    Refused("host table, values of the GPU where it is positive", "here[there > 0] = there.ravel()",
+            MIXED),
+    Refused("host table, values of the GPU added",
+            f"here.index_put_(({ids}.to(G),), there[:2], accumulate=True)", MIXED),
+    Refused("ids as numbers with a point", f"F.embedding({ids}.float().to(G), there)",
+            "Expected tensor for argument #1 'indices' to have one of the following scalar types: "
+            "Long, Int; but got torch.cuda.FloatTensor instead", ""),
+    Refused("taken along", f"torch.take_along_dim(there, {ids}[None], 1)",
+            "Expected tensor to have cuda:0 Device, but got tensor with cpu Device (while checking "
+            "arguments for torch.take_along_dim():)"),
+    Refused("blocks", "torch.block_diag(there, here)",
+            "torch.block_diag: input tensors must all be on the same device. Input 0 is on device "
+            "cuda:0 and input 1 is on device cpu"),
+    Refused("window left behind",
+            "torch.stft(there.ravel(), 8, window=torch.ones(8), return_complex=True)",
+            "stft input and window must be on the same device but got self on cuda:0 and window on "
+            "cpu"),
+    Refused("product of whole numbers", "there.long() @ there.long()",
+            "\"addmm_cuda\" not implemented for 'Long'", "", "NotImplementedError"),
     Refused("gather", "there.gather(0, torch.zeros(1, 3).long())",
             got("index", *HOST, "gather")),
     Refused("scatter_add_", "there.scatter_add_(0, torch.zeros(1, 3).long().to(G), here)",
@@ -146,6 +166,13 @@ REFUSED = (
             "q, k = there[None, None], here[None, None]; F.scaled_dot_product_attention(q, k, q)",
             "Expected query, key, and value to have the same device type, but got query.device: "
             "cuda:0 key.device: cpu and value.device: cuda:0 instead."),
+    Refused("attention without heads, values left behind",
+            "F.scaled_dot_product_attention(there[None], there[None], here[None])",
+            "Expected query, key, and value to have the same device type, but got query.device: "
+            "cuda:0 key.device: cuda:0 and value.device: cpu instead."),
+    Refused("GRU, packed input left behind",
+            "nn.GRU(3, 2).to(G)(nn.utils.rnn.pack_sequence([here, here[:2]]))",
+            got("mat1", *HOST, "addmm")),
     Refused("LSTM, input left behind", "nn.LSTM(3, 2).to(G)(here[None])",
             "Input and parameter tensors are not at the same device, found input tensor at cpu "
             "and parameter tensor at cuda:0"),

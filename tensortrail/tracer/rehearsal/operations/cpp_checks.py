@@ -11,6 +11,7 @@ from torch._C import DisableTorchFunction
 
 from tensortrail.tracer.rehearsal import state
 from tensortrail.tracer.rehearsal.lacks import NotShared
+from tensortrail.tracer.rehearsal.operations.device_mismatch import refuse
 from tensortrail.tracer.rehearsal.tensor.simulated import NOT_SHARED, SimTensor
 
 
@@ -36,6 +37,10 @@ def recurrent(func: Any, args: Any, kwargs: Any) -> Any:
     hidden = list(hidden) if isinstance(hidden, (list, tuple)) else [hidden]
     if not any(isinstance(each, SimTensor) for each in (args[0], *hidden, *parameters)):
         return func(*args, **kwargs)
+    if packed and args[0].device.type == "cpu":
+        for each in parameters:
+            if each.device.type != "cpu":  # its rows are not checked before they are multiplied
+                refuse("mat1", "cpu", str(each.device), "wrapper_CUDA_addmm")
     for what, tensors in (("hidden", hidden), ("parameter", parameters)):
         for tensor in tensors:
             if tensor.device != args[0].device:
@@ -149,6 +154,53 @@ def multiplied(func: Any, args: Any, kwargs: Any) -> Any:
     return state.required().called(func, args, kwargs)
 
 
+def attention(func: Any, args: Any, kwargs: Any) -> Any:
+    names = ("query", "key", "value")
+    given = {**dict(zip(names, args, strict=False)), **kwargs}
+    places = [given[each].device for each in names if isinstance(given.get(each), Tensor)]
+    if len(places) == len(names) and len(set(places)) > 1:
+        raise RuntimeError(
+            "Expected query, key, and value to have the same device type, but got query.device: "
+            f"{places[0]} key.device: {places[1]} and value.device: {places[2]} instead."
+        )
+    return state.required().called(func, args, kwargs)
+
+
+def blocks(func: Any, args: Any, kwargs: Any) -> Any:
+    """`block_diag`"""
+    places = [each.device for each in args if isinstance(each, Tensor)]
+    for at, place in enumerate(places):
+        if place != places[0]:
+            raise RuntimeError(
+                "torch.block_diag: input tensors must all be on the same device. Input 0 is on "
+                f"device {places[0]} and input {at} is on device {place}"
+            )
+    return state.required().called(func, args, kwargs)
+
+
+def taken_along(func: Any, args: Any, kwargs: Any) -> Any:
+    given = kwargs.get("indices", args[1] if len(args) > 1 else None)
+    first = args[0] if args else kwargs["input"]
+    if isinstance(given, Tensor) and given.device != first.device:
+        raise RuntimeError(
+            f"Expected tensor to have {first.device} Device, but got tensor with {given.device} "
+            "Device (while checking arguments for torch.take_along_dim():)"
+        )
+    return state.required().called(func, args, kwargs)
+
+
+def transformed(func: Any, args: Any, kwargs: Any) -> Any:
+    """`stft`"""
+    first = args[0] if args else kwargs["input"]
+    window = kwargs.get("window", args[4] if len(args) > 4 else None)
+    if isinstance(window, Tensor) and window.device != first.device:
+        raise RuntimeError(
+            "stft input and window must be on the same device but got self on "
+            f"{first.device} and window on {window.device}"
+        )
+    return state.required().called(func, args, kwargs)
+
+
 CHECKS: dict[Any, Callable[[Any, Any, Any], Any]] = {
     **dict.fromkeys((torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu), recurrent),
     torch.nn.functional.ctc_loss: ctc_loss,
@@ -158,6 +210,10 @@ CHECKS: dict[Any, Callable[[Any, Any, Any], Any]] = {
     **dict.fromkeys((torch.tensor_split, Tensor.tensor_split), split_by_tensor),
     **dict.fromkeys((torch.inner, Tensor.inner), inner),
     **dict.fromkeys((torch.linalg.multi_dot, torch.chain_matmul), multiplied),
+    torch.nn.functional.scaled_dot_product_attention: attention,
+    torch.block_diag: blocks,
+    **dict.fromkeys((torch.take_along_dim, Tensor.take_along_dim), taken_along),
+    **dict.fromkeys((torch.stft, Tensor.stft), transformed),
     torch.unravel_index: unravelled,
     Tensor.backward: backward,
     Tensor.grad.__set__: assign_gradient,

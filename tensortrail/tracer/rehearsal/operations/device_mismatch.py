@@ -46,10 +46,10 @@ def _check_all(func: Any, places: Sequence[Place], gpu: Kernel) -> None:
     ordered += [each for each in places if each[0] not in by_name]
     for name, _, place in ordered[1:]:
         if place != ordered[0][2]:
-            _refuse(gpu.renamed.get(name, name), place, ordered[0][2], gpu.wrapper)
+            refuse(gpu.renamed.get(name, name), place, ordered[0][2], gpu.wrapper)
 
 
-def _refuse(argument: str, place: str, home: str, method: str) -> None:
+def refuse(argument: str, place: str, home: str, method: str) -> None:
     raise RuntimeError(
         f"Expected all tensors to be on the same device, but got {argument} is on {place}, "
         f"different from other tensors on {home} (when checking argument in method {method})"
@@ -80,33 +80,35 @@ def _roles(func: Any) -> tuple[set[str], set[str]]:
     return written, {a.name for a in arguments if a.kwarg_only}
 
 
-def _index(places: Sequence[Place], args: Arguments) -> None:
+def _index(places: Sequence[Place], _: Arguments) -> None:
+    home = places[0][2]
+    if any(place not in ("cpu", home) for _, _, place in places[1:]):
+        raise RuntimeError(
+            f"indices should be either on cpu or on the same device as the indexed tensor ({home})"
+        )
+
+
+def _put(places: Sequence[Place], args: Arguments) -> None:
+    """Indices are moved to what they are for, wherever they lie."""
     home = places[0][2]
     for name, tensor, place in places[1:]:
-        if place == home:
+        if place == home or name.startswith("indices") or not tensor.dim():
             continue
-        if name.startswith("indices"):
-            if place != "cpu":
-                raise RuntimeError(
-                    "indices should be either on cpu or on the same device as the indexed tensor "
-                    f"({home})"
-                )
-        elif tensor.dim() and True in args[3:]:  # what lies there is added to
+        if True in args[3:] and home != "cpu":  # what lies there is added to
             raise RuntimeError(f"expected device {home} but got device {place} for value tensor")
-        elif tensor.dim():
-            _two_devices(home, place)
+        _two_devices(*((home, place) if home != "cpu" else (place, home)))
 
 
 def _convolution(places: Sequence[Place], args: Arguments) -> None:
     _, first, home = places[0]
     if home == "cpu" and _is_small(args):
         name, _, place = next(each for each in places if each[2] != home)
-        _refuse(name, place, home, "wrapper_CUDA___slow_conv2d_forward")
+        refuse(name, place, home, "wrapper_CUDA___slow_conv2d_forward")
     for name, tensor, place in places[1:]:
         if place == home:
             continue
         if "cpu" not in (place, home):
-            _refuse(name, place, home, "wrapper_CUDA__cudnn_convolution")
+            refuse(name, place, home, "wrapper_CUDA__cudnn_convolution")
         other = " or input should be a MKLDNN tensor and weight is a dense tensor"
         raise RuntimeError(
             f"Input type ({_type(first)}) and {name} type ({_type(tensor)}) should be the same"
@@ -134,12 +136,12 @@ def _foreach(func: Any, places: Sequence[Place]) -> None:
 
 def _matrix_by_vector(places: Sequence[Place], _: Arguments) -> None:
     """The product is added to a new tensor beside the vector."""
-    _refuse("mat", places[0][2], places[1][2], "wrapper_CUDA_addmv_")
+    refuse("mat", places[0][2], places[1][2], "wrapper_CUDA_addmv_")
 
 
 def _least_squares(places: Sequence[Place], _: Arguments) -> None:
     """It writes into tensors of its own."""
-    _refuse("b", places[1][2], places[0][2], "wrapper_CUDA_out_linalg_lstsq_out")
+    refuse("b", places[1][2], places[0][2], "wrapper_CUDA_out_linalg_lstsq_out")
 
 
 def _set(places: Sequence[Place], _: Arguments) -> None:
@@ -168,21 +170,23 @@ def _attention(places: Sequence[Place], _: Arguments) -> None:
             "Expected query, key, and value to have the same device type, but got query.device: "
             f"{named[0]} key.device: {named[1]} and value.device: {named[2]} instead."
         )
-    _refuse(
+    refuse(
         "attn_bias", places[-1][2], named[0],
         "wrapper_CUDA___scaled_dot_product_efficient_attention",
     )  # fmt: skip
 
 
+PUTS = ("index_put_", "index_put", "_index_put_impl_", "_unsafe_index_put")
+"""Operations that write where indices say."""
+HOSTS_TYPE = re.compile(r"but got torch\.(\w+Tensor) instead")
 WITHOUT_DATA = re.compile(
     r"Tensor on device (?:meta|cpu) is not on the expected device (?:meta|cpu)!"
 )
 ANY_MIX = {"copy_", "_to_copy", "copy", "is_same_size", "_pack_padded_sequence",
           "_pack_padded_sequence_backward", "_ctc_loss", "_ctc_loss_backward"}  # fmt: skip
 OWN_WORDS: dict[str, Callable[[Sequence[Place], Arguments], None]] = {
-    **dict.fromkeys(
-        ("index", "index_put_", "index_put", "_index_put_impl_", "_unsafe_index",
-         "_unsafe_index_put"), _index),
+    **dict.fromkeys(("index", "_unsafe_index"), _index),
+    **dict.fromkeys(PUTS, _put),
     **dict.fromkeys(("convolution", "_convolution", "convolution_backward"), _convolution),
     **dict.fromkeys(("masked_fill", "masked_fill_"), _masked_fill),
     **dict.fromkeys(("_scaled_dot_product_flash_attention_for_cpu", "_fused_sdp_choice",
@@ -194,7 +198,10 @@ OWN_WORDS: dict[str, Callable[[Sequence[Place], Arguments], None]] = {
 
 
 def retold(error: RuntimeError, named: Sequence[tuple[str, Tensor]]) -> RuntimeError | None:
-    """Torch's own refusal of a tensor without data, with the device we stand for."""
+    """Torch's own refusal of a tensor without data, or of one by its type, with the device we
+    stand for."""
+    if HOSTS_TYPE.search(str(error)) and all(isinstance(each, SimTensor) for _, each in named):
+        return RuntimeError(HOSTS_TYPE.sub(r"but got torch.cuda.\1 instead", str(error)))
     if not WITHOUT_DATA.match(str(error)):
         return None
     home = next(str(tensor.device) for _, tensor in named if isinstance(tensor, SimTensor))

@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map_only
 
+from tensortrail.tracer.rehearsal.tensor.simulated import type_name
+
 MISSING = re.compile(r"not implemented for '(\w+)'")
 WIDER = {"Half": torch.float32, "BFloat16": torch.float32}
 WIDER_HERE = {"histc": {"Int": torch.float32, "Long": torch.float64, "Short": torch.float32}}
@@ -20,6 +22,8 @@ ONLY_ON_THE_CPU = {torch.ops.aten._sparse_mm_reduce_impl.default}
 """What this would do for a tensor that needs a gradient cannot be asked for from here either."""
 INSTEAD = {torch.ops.aten._efficientzerotensor.default: torch.ops.aten.zeros.default}
 """Zeros without memory, which torch follows with a key that simulated tensors do not have."""
+PRODUCTS = {torch.ops.aten.mm.default, torch.ops.aten.addmm.default}
+"""Of numbers with a point only."""
 SCALED_BY = 16
 """Sizes of matrices in float8 that cuBLAS multiplies."""
 LAZY = tuple(
@@ -56,6 +60,8 @@ def compute(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         )
     if func is torch.ops.aten._scaled_mm.default:
         _check_scaled(*args[:2])
+    if func in PRODUCTS:
+        _check_product(args[0])
     try:
         return func(*args, **kwargs)
     except (NotImplementedError, RuntimeError) as error:
@@ -78,6 +84,12 @@ def _check_scaled(one: Tensor, other: Tensor) -> None:
     if any(size % SCALED_BY for size in other.shape):
         shape = "x".join(map(str, other.shape))
         raise RuntimeError(f"mat2 shape ({shape}) must be divisible by {SCALED_BY}")
+
+
+def _check_product(one: Tensor) -> None:
+    if not (one.dtype.is_floating_point or one.dtype.is_complex):
+        name = type_name(one.dtype).removesuffix("Tensor")
+        raise NotImplementedError(f"\"addmm_cuda\" not implemented for '{name}'")
 
 
 def _widened(func: Any, args: Any, kwargs: dict[str, Any], wider: torch.dtype) -> Any:

@@ -46,6 +46,7 @@ from tensortrail.tracer.rehearsal.tensor.pinned_memory import Pinned
 from tensortrail.tracer.rehearsal.tensor.simulated import SimTensor, dtype_named
 
 aten = torch.ops.aten
+PUTS = {getattr(aten, name).default for name in device_mismatch.PUTS}
 BACKWARD = (Tensor.backward, torch.autograd.grad)
 """What autograd makes is for tensors of any device."""
 NESTED = "nested tensors of this layout are not simulated: use layout=torch.jagged in a rehearsal"
@@ -104,6 +105,8 @@ class Simulation(Devices):
             self.check_usable()
         if len(sims) != len(named) or any(sim.index != sims[0].index for sim in sims):
             device_mismatch.check(func, named, args)
+        if func in PUTS and not isinstance(args[0], SimTensor):
+            return self._put_on_the_host(func, args, kwargs, sims[0].index)
         self.pending.read(func, named, True)
         if self.races.on:
             self.races.ran(func, named)
@@ -190,6 +193,11 @@ class Simulation(Devices):
             else:
                 self.synchronized(home)
         return result
+
+    def _put_on_the_host(self, func: Any, args: Any, kwargs: dict[str, Any], index: int) -> Any:
+        """The indices are moved to the host first."""
+        self.synchronized(index)
+        return self.pinned.run(func, unwrapped(args), kwargs)
 
     def _copy(self, args: Any, kwargs: dict[str, Any]) -> Any:
         target, source = args[0], args[1]
