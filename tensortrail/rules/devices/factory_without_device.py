@@ -56,8 +56,7 @@ class FactoryWithoutDevice(Rule):
     default, unless the function reads a device, or the tensor is made after the argument's shape.
 
     ## Why is this bad?
-    The first run on a GPU raises "Expected all tensors to be on the same device". Tests that run on
-    the CPU pass.
+    The first run on a GPU raises "Expected all tensors to be on the same device"; CPU tests pass.
 
     ## Fix safety
     Unsafe: it passes the other tensor's device; another one may be meant.

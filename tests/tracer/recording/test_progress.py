@@ -17,19 +17,17 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_long_run_tells_rarer_and_rarer(tmp_path: Path) -> None:
+def test_a_long_run_tells_rarer_and_rarer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer, terminal = TrailWriter(str(tmp_path / "x.trail"), {}, 1 << 20), Terminal()
-    Progress(writer, terminal, first=0.02)
-    writer.flush()
-    assert terminal.getvalue() == ""
-    time.sleep(0.03)
-    writer.flush()
-    writer.flush()
-    assert terminal.getvalue().count("\n") == 1
+    told = []
+    for second in range(0, 600, 10):
+        monkeypatch.setattr(time, "monotonic", lambda now=second: float(now))
+        if not second:
+            Progress(writer, terminal)
+        writer.flush()
+        told.append(terminal.getvalue().count("\n"))
+    assert [second for second in range(60) if told[second] > told[second - 1]] == [6, 12, 24, 48]
     assert "0 events" in terminal.getvalue()
-    time.sleep(0.03)
-    writer.flush()
-    assert terminal.getvalue().count("\n") == 2
 
 
 def test_no_terminal_no_line_and_a_closed_one_is_no_trouble(tmp_path: Path) -> None:
