@@ -129,7 +129,7 @@ class Rule:
         that is `told` is reported by default even where the notes of the rule are not."""
         severity = severity or self.severity
         if severity is not Severity.NOTE and self._is_for_nobody(module, node):
-            severity = Severity.NOTE
+            told, severity = told or severity is Severity.ERROR, Severity.NOTE
         return Finding(
             code=self.code,
             name=self.name,

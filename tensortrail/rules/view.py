@@ -216,8 +216,8 @@ class Module(Protocol):
         """What is called is a function or class of the project, by its name: no method."""
 
     def has_programs(self) -> bool:
-        """A file of the project is run, or does something when it is imported: a folder of modules
-        without one may be for other projects."""
+        """A file of the project says what it does when it is run: a folder of modules without one
+        may be for other projects."""
 
     def is_used(self, node: ast.AST) -> bool:
         """What is run of the project, or handed out by it, comes to the node: something names the

@@ -10,7 +10,7 @@ import pytest
 
 from tensortrail.cli import main
 
-BAD = 'def f(t):\n    return t.weight.device == "meta"\nf(input)\n'
+BAD = 'def f(t):\n    return t.weight.device == "meta"\nif __name__ == "__main__": f(input)\n'
 FIXED = BAD.replace(".device", ".device.type")
 CLEAN = "x = 1\n"
 FIX = ("--fix", "--unsafe-fixes")

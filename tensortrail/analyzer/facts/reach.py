@@ -26,6 +26,8 @@ _MOST_SEARCHES = 60
 """Names that are looked for in all texts, for one question."""
 _MOST_PLACES = 40
 """Of a name in one file."""
+MAIN = "__main__"
+"""The word of a program."""
 _RUN = pattern(rb"__main__|argparse|^(?:for|while|with)\b|^[A-Za-z_][\w.]*\(", re.M)
 """What only a file has that is run, or that does something when it is imported."""
 _DOES = pattern(rb"^(?!def\b|class\b|async\b|import\b|from\b|if\b)[A-Za-z_][^\n#]*\(", re.M)
@@ -103,7 +105,7 @@ class Reach:
 
     @cached_property
     def program(self) -> str | None:
-        """A file that is run, or does something when it is imported."""
+        """A file that is run."""
         return next((path for path, text in self.texts.items() if is_program(path, text)), None)
 
     def is_handed_out(self, block: Block) -> bool:
@@ -151,10 +153,8 @@ class Reach:
 
 
 def is_program(path: str, text: bytes) -> bool:
-    """It is run, or does something when it is imported."""
-    if not path.endswith(".py") or stem_of(path) == "__init__":
-        return False
-    return bool(_RUN.search(text) or _DOES.search(text))
+    """It says what it does when it is run."""
+    return path.endswith(".py") and MAIN.encode() in text
 
 
 class Answer(NamedTuple):

@@ -85,5 +85,5 @@ def has_name(file: ProjectFile, root: ast.AST, name: str) -> bool:
 
 
 def is_program(file: ProjectFile, root: ast.AST, word: str) -> bool:
-    """It has the word, as every program does, and is run."""
+    """It has the word of a program."""
     return reach.is_program(file.path, file.source.data)

@@ -25,6 +25,7 @@ from tensortrail.analyzer.facts.project_top import (
     folder_of_project,
     known_top,
 )
+from tensortrail.analyzer.facts.reach import MAIN
 from tensortrail.analyzer.judging.around import folder_of, is_so_in, package_of
 from tensortrail.analyzer.judging.reached import is_reached
 from tensortrail.analyzer.judging.self_tests import is_self_test
@@ -96,7 +97,7 @@ class AsksForProjectCalls:
         reach = file.project.uses.reach(folder) if folder is not None else None
         if reach is None:
             return False
-        return is_so_in(file, reach.program, texts_asked.is_program, "import")
+        return is_so_in(file, reach.program, texts_asked.is_program, MAIN)
 
     def is_used(self, node: ast.AST) -> bool:
         if not self._is_named(node) or self._is_switched_off(node):

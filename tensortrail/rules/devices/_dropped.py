@@ -173,9 +173,11 @@ def weight(module: Module, call: ast.Call) -> Severity:
         return Severity.NOTE
     if _is_moved_by_its_class(module, call) or _is_frozen_next(module, call):
         return Severity.NOTE
-    if _is_replaced_next(module, call) or _is_left_to_its_default(module, call):
+    if _is_left_to_its_default(module, call):
         return Severity.NOTE
-    if _is_deleted_next(module, call) or _is_done_with(module, call):
+    if isinstance(module.statement_of(call), ast.Expr) and any(
+        each(module, call) for each in (_is_replaced_next, _is_deleted_next, _is_done_with)
+    ):
         return Severity.NOTE
     if moves_bytes(module, call):
         if _is_answered(module, call):

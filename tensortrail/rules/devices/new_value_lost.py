@@ -46,6 +46,7 @@ class NewValueLost(Rule):
 
     code = "DEV628"
     name = "new-value-lost"
+    warns = False
     triggers = (
         *(Near(word, _NAMED) for word in _MOVES),
         *(Near(word, STATEMENT) for word in _MOVES),

@@ -32,9 +32,9 @@ class WrappedModelDropped(Rule):
     Not reported: a call that is expected to raise.
 
     ## Why is this bad?
-    Nothing happens to `model` itself: it runs uncompiled, on one GPU, or with the adapter around
-    it, and no error says so. A checkpoint of a model that was "merged" so has the keys of the
-    adapter.
+    Nothing happens to `model` itself: it runs uncompiled or on one GPU, and no error says so. A
+    model of peft is merged, but `model` is the wrapper around it still, and a checkpoint of it has
+    the keys of the wrapper: a warning.
 
     ## Fix safety
     Unsafe, and only offered if the model has a plain name: the name then stands for the new model.
@@ -131,11 +131,14 @@ def base(model):
                 continue
             model = _wrapped(module, call)
             if model is not None:
+                is_merged = called(call) in _METHODS
+                after = "is still the wrapper around it" if is_merged else "stays as it is"
                 yield self.finding(
                     module,
                     call,
                     f"`{one_line(module, call.func)}` gives another model, which is dropped: "
-                    f"`{one_line(module, model)}` stays as it is",
+                    f"`{one_line(module, model)}` {after}",
+                    severity=Severity.WARNING if is_merged else None,
                     fixes=[_kept(module, call, model)],
                 )
 

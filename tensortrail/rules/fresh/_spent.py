@@ -79,9 +79,13 @@ def second_use(
 
 
 def _outside(module: Module, use: ast.expr) -> ast.AST:
-    """The loop that goes through it does so once: what is around that."""
-    up = module.parent(use)
-    return up if isinstance(up, ast.For) and up.iter is use else use
+    """What a loop goes through is worked out once: what is around that."""
+    inside: ast.AST = use
+    for up in module.ancestors(use):
+        if isinstance(up, ast.For) and up.iter is inside:
+            return up
+        inside = up
+    return use
 
 
 def _leaves(module: Module, use: ast.expr, loop: ast.AST) -> bool:

@@ -156,6 +156,11 @@ def chosen(model, kind):
         optimizer = torch.optim.Adam(params, lr=0.1)
     return optimizer
 
+def named(model):
+    params = model.named_parameters()
+    for name, p in dict(params).items():
+        print(name, p.shape)
+
 def first(model, x):
     params = model.parameters()
     device = next(params).device

@@ -67,7 +67,8 @@ def test_what_a_module_tries_out(
 
 @pytest.mark.parametrize(("call", "expected"), [("load(name, kind)", NOTE), ("load(name)", ERROR)])
 def test_what_every_caller_gives(tmp_path: Path, call: str, expected: Severity) -> None:
-    files = {"loads.py": LOADED, "run.py": f"from net.loads import load\n\n\nprint({call})\n"}
+    run = f'from net.loads import load\n\nif __name__ == "__main__":\n    print({call})\n'
+    files = {"loads.py": LOADED, "run.py": run}
     assert of_project(tmp_path, files, "DEV501") == [expected]
 
 
