@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -144,13 +144,12 @@ def multiplied(func: Any, args: Any, kwargs: Any) -> Any:
     """`multi_dot` and what it was called before."""
     tensors = kwargs.get("tensors", args[0] if args else ())
     tensors = args if isinstance(tensors, Tensor) else tensors
-    places = [each.device for each in tensors]
-    for at, place in enumerate(places):
-        if place != places[0]:
-            raise RuntimeError(
-                "multi_dot(): all tensors must be on the same device but tensor 0 is on "
-                f"{places[0]} and tensor {at} on {place}"
-            )
+    if found := _elsewhere(tensors):
+        first, at, place = found
+        raise RuntimeError(
+            "multi_dot(): all tensors must be on the same device but tensor 0 is on "
+            f"{first} and tensor {at} on {place}"
+        )
     return state.required().called(func, args, kwargs)
 
 
@@ -168,14 +167,21 @@ def attention(func: Any, args: Any, kwargs: Any) -> Any:
 
 def blocks(func: Any, args: Any, kwargs: Any) -> Any:
     """`block_diag`"""
-    places = [each.device for each in args if isinstance(each, Tensor)]
-    for at, place in enumerate(places):
-        if place != places[0]:
-            raise RuntimeError(
-                "torch.block_diag: input tensors must all be on the same device. Input 0 is on "
-                f"device {places[0]} and input {at} is on device {place}"
-            )
+    if found := _elsewhere(args):
+        first, at, place = found
+        raise RuntimeError(
+            "torch.block_diag: input tensors must all be on the same device. Input 0 is on "
+            f"device {first} and input {at} is on device {place}"
+        )
     return state.required().called(func, args, kwargs)
+
+
+def _elsewhere(tensors: Iterable[Tensor]) -> tuple[torch.device, int, torch.device] | None:
+    """Where the first tensor is, and which of the others is not there, and where that one is."""
+    places = [each.device for each in tensors]
+    return next(
+        ((places[0], at, place) for at, place in enumerate(places) if place != places[0]), None
+    )
 
 
 def taken_along(func: Any, args: Any, kwargs: Any) -> Any:
