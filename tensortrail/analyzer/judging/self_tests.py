@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import ast
 import os
-import re
 from functools import partial
 
 from tensortrail.analyzer.facts import texts_asked
 from tensortrail.analyzer.facts.programs import imported
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.judging.around import around_program
+from tensortrail.patterns import pattern
 
-_IS_TOLD = re.compile(rb"\bargs?\b|\bargv\b|pars|\bmain\b|\binput\(")
+_IS_TOLD = pattern(rb"\bargs?\b|\bargv\b|pars|\bmain\b|\binput\(")
 """What a program has that somebody runs: it is told what to do."""
 
 

@@ -9,7 +9,6 @@ from typing import NamedTuple
 from tensortrail.rules.devices._batches import is_to_a_device
 from tensortrail.rules.devices._left_beside_model import (
     bare,
-    calls_in,
     may_be_moved,
     only_assignment,
     scope_of,
@@ -17,7 +16,7 @@ from tensortrail.rules.devices._left_beside_model import (
 from tensortrail.rules.devices._told import told_device
 from tensortrail.rules.shared.asked_as_modules import asked_as_modules
 from tensortrail.rules.shared.moves import TO_DEVICE
-from tensortrail.rules.shared.objects import called, given, receiver
+from tensortrail.rules.shared.objects import called, calls_in, given, receiver
 from tensortrail.rules.view import Module
 from tensortrail.rules.words import Kind
 

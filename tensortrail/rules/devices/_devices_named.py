@@ -28,13 +28,13 @@ def names_device(module: Module, inside: ast.AST) -> bool:
     if any(keyword(each, "device") is not None for each in module.nodes(ast.Call, inside)):
         return True
     values = (inside, *(node for kind in _VALUES for node in module.nodes(kind, inside)))
-    return any(is_device(module, each) for each in values if isinstance(each, _VALUES))
+    return any(_is_device_by_use(module, each) for each in values if isinstance(each, _VALUES))
 
 
 _VALUES = (ast.Name, ast.Attribute, ast.Constant, ast.Call)
 
 
-def is_device(module: Module, node: ast.expr) -> bool:
+def _is_device_by_use(module: Module, node: ast.expr) -> bool:
     """One that is known to be a device, or that the file hands on as one elsewhere."""
     said = module.value_of(node)
     if said.kinds & {Kind.DEVICE, Kind.DEVICE_STRING}:

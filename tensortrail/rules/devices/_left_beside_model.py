@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from tensortrail.rules.devices._batches import is_to_a_device
@@ -11,7 +11,7 @@ from tensortrail.rules.devices._combined_models import Combined
 from tensortrail.rules.devices._keepers_of_copies import keepers, users_of_copies
 from tensortrail.rules.shared.functions import outermost_function
 from tensortrail.rules.shared.moves import GIVES_ITSELF, MAY_PLACE, TO_DEVICE
-from tensortrail.rules.shared.objects import called, given, receiver
+from tensortrail.rules.shared.objects import called, calls_in, given, receiver
 from tensortrail.rules.view import Module
 from tensortrail.rules.words import Kind
 
@@ -172,11 +172,6 @@ def bare(node: ast.expr) -> ast.expr:
             break
         node = node.func.value
     return node
-
-
-def calls_in(module: Module, node: ast.expr) -> Sequence[ast.Call]:
-    own = [node] if isinstance(node, ast.Call) else []
-    return [*own, *module.nodes(ast.Call, node)]
 
 
 def may_be_moved(module: Module, scope: ast.AST, name: str, combined: ast.Call) -> bool:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 from tensortrail.rules.devices._devices_named import names_device
 from tensortrail.rules.shared.assignments import pairs_of
 from tensortrail.rules.shared.functions import parameter_names
-from tensortrail.rules.shared.objects import called, keyword
+from tensortrail.rules.shared.objects import called, calls_in, keyword
 from tensortrail.rules.view import Module
 
 _LOADER = ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader")
@@ -64,21 +63,15 @@ def _names_a_device(module: Module, data: ast.expr) -> bool:
         for origin in origins:
             said.append(origin)
             said += [e for n in module.nodes(ast.Name, origin) for e in module.value_of(n).origins]
-    made = {called(call) for each in said for call in _calls_in(module, each)}
+    made = {called(call) for each in said for call in calls_in(module, each)}
     classes = [each for each in module.nodes(ast.ClassDef) if each.name in made]
     return any(names_device(module, each) for each in (*said, *classes))
-
-
-def _calls_in(module: Module, node: ast.AST) -> Iterator[ast.Call]:
-    yield from module.nodes(ast.Call, node)
-    if isinstance(node, ast.Call):
-        yield node
 
 
 def gives_tensors(module: Module, data: ast.expr) -> bool:
     """A dataset of tensors, or of pictures as torchvision gives them."""
     for said in (data, *module.value_of(data).origins):
-        made = (module.qualified(each.func) for each in _calls_in(module, said))
+        made = (module.qualified(each.func) for each in calls_in(module, said))
         if any(each.startswith(_GIVE_TENSORS) for each in made):
             return True
     return False

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.rules.devices._dropped import moves_bytes
-from tensortrail.rules.shared.functions import matched
+from tensortrail.rules.shared.functions import matched, names_of_parameters
 from tensortrail.rules.shared.moves import CASTS, MOVES
 from tensortrail.rules.shared.objects import called, is_name, names_in, receiver, within
 from tensortrail.rules.view import FunctionNode, Module
@@ -14,7 +14,7 @@ from tensortrail.rules.words import Kind
 
 _COPIES = MOVES | CASTS | {"float", "pin_memory", "detach", "clone", "contiguous", "requires_grad_"}
 _OF_WEIGHTS = ("parameters", "named_parameters", "buffers", "named_buffers")
-_WRAPPERS = frozenset(
+WRAPPERS = frozenset(
     "torch.compile torch.jit.script torch.nn.DataParallel torch.nn.parallel.DataParallel "
     "torch.nn.parallel.DistributedDataParallel".split()
 )
@@ -52,7 +52,7 @@ def _makes(module: Module, value: ast.expr, name: str) -> bool:
     first = value.args[0] if value.args else next(named, None)
     qualified = module.qualified(value.func)
     if first is not None and is_name(first, name):
-        return qualified in _WRAPPERS or qualified.endswith("_like")
+        return qualified in WRAPPERS or qualified.endswith("_like")
     return _is_copy(value) and is_name(_moved(value), name)
 
 
@@ -76,8 +76,7 @@ def _bound_by(module: Module, assign: ast.Assign, name: str) -> ast.For | Functi
         if isinstance(up, ast.For):
             return up if name in names_in(up.target) else None
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            args = [*up.args.posonlyargs, *up.args.args, *up.args.kwonlyargs]
-            return up if name in (each.arg for each in args) else None
+            return up if name in names_of_parameters(up) else None
         if isinstance(up, (ast.While, ast.AsyncFor, ast.ClassDef, ast.Lambda)):
             return None
     return None
@@ -95,7 +94,7 @@ def _fits(
             return _gives_weights(binder.iter)
     elif isinstance(value, ast.BinOp):
         return False
-    if isinstance(value, ast.Call) and module.qualified(value.func) in _WRAPPERS:
+    if isinstance(value, ast.Call) and module.qualified(value.func) in WRAPPERS:
         return True
     if not isinstance(value, ast.Call) or called(value) in ("tuple", "list", "dict"):
         return True

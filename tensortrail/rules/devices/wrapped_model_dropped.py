@@ -6,15 +6,14 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._dropped import is_provoked
+from tensortrail.rules.devices._lost_names import WRAPPERS
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.shared.sentences import one_line
 
-_WRAP = frozenset(
-    "torch.compile torch.jit.script torch.jit.trace torch.jit.freeze torch.nn.DataParallel "
-    "torch.nn.parallel.DataParallel torch.nn.parallel.DistributedDataParallel "
-    "torch.quantization.quantize_dynamic torch.ao.quantization.quantize_dynamic "
-    "torch.fx.symbolic_trace".split()
+_MAKE_ANOTHER = WRAPPERS | frozenset(
+    "torch.jit.trace torch.jit.freeze torch.quantization.quantize_dynamic "
+    "torch.ao.quantization.quantize_dynamic torch.fx.symbolic_trace".split()
 )
 _METHODS = ("merge_and_unload",)
 
@@ -148,7 +147,7 @@ def _wrapped(module: Module, call: ast.Call) -> ast.expr | None:
     if called(call) in _METHODS:
         return receiver(call)
     named = isinstance(call.func, (ast.Name, ast.Attribute))
-    if not named or module.qualified(call.func) not in _WRAP or not call.args:
+    if not named or module.qualified(call.func) not in _MAKE_ANOTHER or not call.args:
         return None
     inplace = any(each.arg == "inplace" for each in call.keywords)
     return None if inplace else call.args[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from tensortrail.rules.view import Module
 
@@ -66,6 +67,12 @@ def resolved_name(module: Module, call: ast.Call) -> str:
 def names_in(node: ast.AST) -> set[str]:
     """Of variables: "x" and "y" of `x[y.size(0)]`."""
     return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+
+
+def calls_in(module: Module, node: ast.AST) -> Sequence[ast.Call]:
+    """The node itself, if it is a call, and those within it."""
+    own = [node] if isinstance(node, ast.Call) else []
+    return [*own, *module.nodes(ast.Call, node)]
 
 
 def receiver(call: ast.Call) -> ast.expr | None:
