@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from tensortrail.inert import headline, inert, inert_json, inert_path
 from tensortrail.rules.timeline import Did, Event
-from tensortrail.tracer.explaining.explanation import Explanation, Operand
+from tensortrail.tracer.explaining.explanation import Explanation
 from tensortrail.tracer.explaining.explanation_text import render
+from tensortrail.tracer.explaining.operand import Operand
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from tensortrail.inert import inert
 from tensortrail.rules.shared.sizes import memory
 from tensortrail.rules.timeline import Did, Event
 from tensortrail.tracer.explaining import memory_table
-from tensortrail.tracer.explaining.explanation import Explanation, Operand
+from tensortrail.tracer.explaining.explanation import Explanation
+from tensortrail.tracer.explaining.operand import Operand
 from tensortrail.tracer.reading.sentences import short, who
 
 Paint = Callable[[str, str], str]
