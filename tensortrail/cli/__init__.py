@@ -58,21 +58,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("TENSORTRAIL_DEBUG"):
             raise
-        from tensortrail.cli.console import fail
+        _tell_of(error)
+        return FAILED
 
-        if isinstance(error, OSError) and error.errno in _NO_ROOM and error.filename is None:
-            _drop_the_rest()
-            fail(f"the output cannot be written: {error.strerror}")
-            return FAILED
-        if hint := _how_to_get(error):
-            fail(f"{error}, which this command needs", hint)
-            return FAILED
+
+def _tell_of(error: Exception) -> None:
+    from tensortrail.cli.console import fail
+
+    if isinstance(error, OSError) and error.errno in _NO_ROOM and error.filename is None:
+        _drop_the_rest()
+        fail(f"the output cannot be written: {error.strerror}")
+    elif hint := _how_to_get(error):
+        fail(f"{error}, which this command needs", hint)
+    else:
         fail(
             f"internal error: {type(error).__name__}: {error}",
             "this is a defect of tensortrail: please report it with the output of the same "
             "command run with TENSORTRAIL_DEBUG=1",
         )
-        return FAILED
 
 
 def _open_what_is_closed() -> None:

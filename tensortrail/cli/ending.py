@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ from tensortrail.tracer.recording.stop import Stopped
 from tensortrail.tracer.trail.outcome import how_ended
 
 if TYPE_CHECKING:
+    from tensortrail.findings import Report
+    from tensortrail.tracer.reading.timeline import RunTimeline
     from tensortrail.tracer.recording.session import Session
 
 
@@ -88,12 +91,11 @@ class Ending:
         return bool(text)
 
     def _close(self) -> int:
+        """Tell what the run comes to; how many findings that is."""
         from tensortrail.cli.report import findings_of
         from tensortrail.config import ConfigError
         from tensortrail.reporters import render
-        from tensortrail.tracer.exports.closing import closing
         from tensortrail.tracer.reading.timeline import open_run
-        from tensortrail.tracer.reading.verified_saves import told_of_saves
         from tensortrail.tracer.trail.reader import NotATrail
 
         try:
@@ -103,19 +105,26 @@ class Ending:
             say(f"tensortrail: {error}")
             return 0
         color = wants_color(self._options.color, sys.stderr)
-        if self._options.verify_saves and not self._options.quiet:
-            for line in told_of_saves(timeline):
-                say(f"tensortrail: {line}")
-        if self._options.audit and not self._options.quiet:
-            for line in self._running.audit.told():
-                say(f"tensortrail: {line}")
         if not self._options.quiet:
-            for problem in report.problems:
-                if problem not in timeline.trouble:
-                    say(f"tensortrail: {problem}")
-            shown = os.path.relpath(self._running.directory)
-            text = closing(timeline, report.findings, shown, color, self.error, self._explained)
-            write_beside(text)
+            self._sum_up(timeline, report, color)
         if self._options.check and report.findings:
             write_beside(render("text", report, color=color) + "\n")
         return len(report.findings)
+
+    def _sum_up(self, timeline: RunTimeline, report: Report, color: bool) -> None:
+        from tensortrail.tracer.exports.closing import closing
+
+        for line in self._lines_before(timeline, report):
+            say(f"tensortrail: {line}")
+        shown = os.path.relpath(self._running.directory)
+        write_beside(closing(timeline, report.findings, shown, color, self.error, self._explained))
+
+    def _lines_before(self, timeline: RunTimeline, report: Report) -> Iterator[str]:
+        """What was asked for beside the findings, and what went wrong in looking for them."""
+        from tensortrail.tracer.reading.verified_saves import told_of_saves
+
+        if self._options.verify_saves:
+            yield from told_of_saves(timeline)
+        if self._options.audit:
+            yield from self._running.audit.told()
+        yield from (each for each in report.problems if each not in timeline.trouble)

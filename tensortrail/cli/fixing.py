@@ -60,9 +60,7 @@ def fix(
                 continue
             data, program = _judged(path, result.digests)
             done = fix_file(path, program, found, unsafe, find_again)
-            mended = with_python(path, data, done.after)
-            if write_files and mended != data:
-                write(path, mended, judged=data)
+            mended = _put_back(path, data, done, write_files)
             after[_identity(path)] = done.after
         except OSError as error:
             outcome.messages.append(f"{path}: not fixed: {error.strerror or error}")
@@ -71,6 +69,14 @@ def fix(
         outcome.left += done.left
         _added(outcome, done, data, mended)
     return outcome
+
+
+def _put_back(path: str, data: bytes, done: Fixed, write_files: bool) -> bytes:
+    """The bytes of the file with its Python fixed, which are written if that is wanted."""
+    mended = with_python(path, data, done.after)
+    if write_files and mended != data:
+        write(path, mended, judged=data)
+    return mended
 
 
 def add_ignores(result: CheckResult, findings: Sequence[Finding]) -> list[str]:

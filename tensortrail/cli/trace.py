@@ -20,6 +20,7 @@ from tensortrail.cli.suggestions import Parser
 if TYPE_CHECKING:
     from tensortrail.tracer.entrances.script import Program
     from tensortrail.tracer.recording.session import Session
+    from tensortrail.tracer.rehearsal.devices.spec import Spec
 
 USAGE = """tensortrail trace [options] script.py [arguments ...]
        tensortrail trace [options] -m module [arguments ...]"""
@@ -120,6 +121,35 @@ def _start(options: argparse.Namespace, program: list[str]) -> int:
     return 0
 
 
+def _asked(options: argparse.Namespace) -> dict[str, Any]:
+    """What the options ask of the recording; an error of theirs is raised."""
+    from tensortrail.cli.report_output import codes_in
+    from tensortrail.tracer.events.focus import parse_focus, parse_size, parse_steps
+
+    codes_in(options.select)
+    return {
+        "directory": options.directory,
+        "focus": parse_focus(options.focus),
+        "limit": parse_size(options.max_size),
+        "steps": parse_steps(options.ops),
+        "rehearse": _devices(options.rehearse),
+        "guard": options.guard,
+        "verify": _judge() if options.verify_saves else None,
+        "audit": options.audit,
+    }
+
+
+def _devices(asked: str | None) -> Spec | None:
+    """The GPUs to simulate."""
+    from tensortrail.tracer.rehearsal.devices.spec import VISIBLE, parse_spec
+
+    spec = parse_spec(asked) if asked else None
+    if spec is not None and not spec.count:
+        say(f"tensortrail: {VISIBLE} names no GPU, so none is simulated")
+        say("  to simulate one all the same: --rehearse cuda:1")
+    return spec
+
+
 def _judge() -> Callable[[str], Mapping[str, Any]]:
     from tensortrail.doctor.checkpoint.after_save import judged
 
@@ -131,34 +161,16 @@ class Refused(Exception):
 
 
 def _begun(options: argparse.Namespace, program: list[str]) -> tuple[Program, Session]:
-    from tensortrail.cli.report_output import codes_in
     from tensortrail.config import ConfigError
     from tensortrail.tracer.entrances import script as programs
-    from tensortrail.tracer.events.focus import FocusError, parse_focus, parse_size, parse_steps
+    from tensortrail.tracer.events.focus import FocusError
     from tensortrail.tracer.recording import session
-    from tensortrail.tracer.rehearsal.devices.spec import VISIBLE, SpecError, parse_spec
+    from tensortrail.tracer.rehearsal.devices.spec import SpecError
 
     try:
-        codes_in(options.select)
-        focus = parse_focus(options.focus)
-        limit = parse_size(options.max_size)
-        steps = parse_steps(options.ops)
-        spec = parse_spec(options.rehearse) if options.rehearse else None
-        if spec is not None and not spec.count:
-            say(f"tensortrail: {VISIBLE} names no GPU, so none is simulated")
-            say("  to simulate one all the same: --rehearse cuda:1")
+        asked = _asked(options)
         loaded = programs.module(program[0]) if options.module else programs.script(program[0])
-        return loaded, session.begin(
-            options.directory,
-            focus,
-            limit,
-            argv=program,
-            steps=steps,
-            rehearse=spec,
-            guard=options.guard,
-            verify=_judge() if options.verify_saves else None,
-            audit=options.audit,
-        )
+        return loaded, session.begin(argv=program, **asked)
     except (ConfigError, FocusError, SpecError, programs.NoProgram) as error:
         raise Refused(error) from error
     except OSError as error:

@@ -94,19 +94,35 @@ def _result(
     }
     if finding.code in index:
         result["ruleIndex"] = index[finding.code]
-    if finding.trail:
-        steps = [
-            {"location": places.location(step.site) | {"message": _message(step.message)}}
-            for step in finding.trail
-        ]
-        last = {"location": places.location(finding.site) | {"message": _message("here")}}
-        result["codeFlows"] = [{"threadFlows": [{"locations": [*steps, last]}]}]
-    if finding.siblings:
-        result["relatedLocations"] = [
-            places.location(site) | {"id": number, "message": _message("the same pattern")}
-            for number, site in enumerate(finding.siblings, 1)
-        ]
-    fixes = [
+    more = {
+        "codeFlows": _flows(finding, places),
+        "relatedLocations": _siblings(finding, places),
+        "fixes": _fixes(finding, places),
+    }
+    return result | {name: rows for name, rows in more.items() if rows}
+
+
+def _flows(finding: Finding, places: Places) -> list[dict[str, Any]]:
+    """The trail, which ends at the finding."""
+    if not finding.trail:
+        return []
+    steps = [
+        {"location": places.location(step.site) | {"message": _message(step.message)}}
+        for step in finding.trail
+    ]
+    last = {"location": places.location(finding.site) | {"message": _message("here")}}
+    return [{"threadFlows": [{"locations": [*steps, last]}]}]
+
+
+def _siblings(finding: Finding, places: Places) -> list[dict[str, Any]]:
+    return [
+        places.location(site) | {"id": number, "message": _message("the same pattern")}
+        for number, site in enumerate(finding.siblings, 1)
+    ]
+
+
+def _fixes(finding: Finding, places: Places) -> list[dict[str, Any]]:
+    return [
         {
             "description": _message(f"{fix.description} ({fix.safety.value})"),
             "artifactChanges": places.changes(fix.edits),
@@ -114,9 +130,6 @@ def _result(
         for fix in finding.fixes
         if fix.edits and not finding.site.cell  # a cell's code is escaped in the file
     ]
-    if fixes:
-        result["fixes"] = fixes
-    return result
 
 
 def _message(text: str) -> dict[str, str]:

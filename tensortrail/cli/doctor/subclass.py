@@ -20,6 +20,9 @@ from tensortrail.cli.extras import install, lacking
 from tensortrail.files import write
 
 if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
     from tensortrail.doctor.subclass.words import Examination, Row
 
 OPERATION, VERDICT = 36, 16
@@ -98,7 +101,6 @@ def _json(found: Examination, failing: tuple[Row, ...]) -> str:
 
 def _text(found: Examination, failing: tuple[Row, ...], color: bool, width: int) -> str:
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     from tensortrail.inert import inert
@@ -110,29 +112,39 @@ def _text(found: Examination, failing: tuple[Row, ...], color: bool, width: int)
     console.print(Text(inert(f"{found.kind}: {found.about}"), style="bold"))
     console.print(Text(inert(found.versions)))
     for use in dict.fromkeys(row.use for row in found.rows):
-        rows = [row for row in found.rows if row.use == use]
-        tried = [row for row in rows if row.verdict.value != "not applicable"]
-        bad = sum(row.verdict.fails for row in rows)
-        title = f"{use}: {bad} of {len(tried)} fail" if bad else f"{use}: all {len(tried)} handled"
-        table = Table(title=title, title_justify="left", title_style="bold", box=None, expand=True)
-        table.add_column("operation", width=OPERATION, overflow="fold")
-        table.add_column("verdict", width=VERDICT, overflow="fold")
-        table.add_column("the result, and what fails because of it", ratio=1, overflow="fold")
-        for row in rows:
-            verdict = row.verdict.value
-            if row.verdict.fails and row not in failing:
-                verdict += " (excused)"
-            told = inert(row.told)
-            if row.breaks:
-                told += f"\n{row.breaks} [{', '.join(row.codes)}]"
-            table.add_row(
-                Text(row.op), Text(verdict, style=COLORS.get(row.verdict.value, "red")), Text(told)
-            )
         console.print()
-        console.print(table)
+        console.print(_table(use, [row for row in found.rows if row.use == use], failing))
     console.print()
     console.print(Text(_summary(found, failing)))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def _table(use: str, rows: list[Row], failing: tuple[Row, ...]) -> Table:
+    """Of one use: each operation, how it was answered, and what that breaks."""
+    from rich.table import Table
+
+    tried = [row for row in rows if row.verdict.value != "not applicable"]
+    bad = sum(row.verdict.fails for row in rows)
+    title = f"{use}: {bad} of {len(tried)} fail" if bad else f"{use}: all {len(tried)} handled"
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, expand=True)
+    table.add_column("operation", width=OPERATION, overflow="fold")
+    table.add_column("verdict", width=VERDICT, overflow="fold")
+    table.add_column("the result, and what fails because of it", ratio=1, overflow="fold")
+    for row in rows:
+        table.add_row(*_cells(row, excused=row.verdict.fails and row not in failing))
+    return table
+
+
+def _cells(row: Row, excused: bool) -> Iterator[Text]:
+    from rich.text import Text
+
+    from tensortrail.inert import inert
+
+    verdict = row.verdict.value
+    yield Text(row.op)
+    yield Text(f"{verdict} (excused)" if excused else verdict, style=COLORS.get(verdict, "red"))
+    told = inert(row.told)
+    yield Text(f"{told}\n{row.breaks} [{', '.join(row.codes)}]" if row.breaks else told)
 
 
 def _summary(found: Examination, failing: tuple[Row, ...]) -> str:
