@@ -74,28 +74,29 @@ class Compiler:
             self._said.add(what)
             write_beside(what)
 
+    def _traced_only(self, model: Any, inputs: Any, **options: Any) -> Any:
+        """What is compiled runs eagerly: no kernels are made for a simulated device."""
+        from torch._dynamo.backends.debugging import aot_eager
+
+        graphs = {**options, **options.get("config_patches", {})}.get("triton.cudagraphs")
+        missing = GRAPHS if graphs else KERNELS
+        note(missing, certain=bool(graphs))
+        self._say(SAID.format(missing))
+        return aot_eager(model, inputs)
+
     def _without_kernels(self) -> None:
         from torch._dynamo.backends import registry
 
         put = self._replaced.put
 
-        def traced_only(model: Any, inputs: Any, **options: Any) -> Any:
-            from torch._dynamo.backends.debugging import aot_eager
-
-            graphs = {**options, **options.get("config_patches", {})}.get("triton.cudagraphs")
-            missing = GRAPHS if graphs else KERNELS
-            note(missing, certain=bool(graphs))
-            self._say(SAID.format(missing))
-            return aot_eager(model, inputs)
-
         def by_inductor(wrapper: Any, model: Any, inputs: Any, **options: Any) -> Any:
-            return traced_only(model, inputs, **{**wrapper.config, **options})
+            return self._traced_only(model, inputs, **{**wrapper.config, **options})
 
         def by_graphs(model: Any, inputs: Any, **_: Any) -> Any:
-            return traced_only(model, inputs, **{"triton.cudagraphs": True})
+            return self._traced_only(model, inputs, **{"triton.cudagraphs": True})
 
         def register() -> None:
-            put(registry._COMPILER_FNS, "inductor", traced_only)
+            put(registry._COMPILER_FNS, "inductor", self._traced_only)
             put(registry._COMPILER_FNS, "cudagraphs", by_graphs)
 
         load = registry._lazy_import

@@ -50,7 +50,19 @@ def install(
     _know_functions(replaced, functions)
     _pass_over_ours(replaced)
     _step_aside(simulation, replaced)
+    _tell_refusals(simulation, replaced)
+    _work_on_devices(simulation, replaced)
 
+    @contextmanager
+    def compiling(original: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
+        with methods.aside(), original(*args, **kwargs) as given:
+            yield given
+
+    _wrap(replaced, CompilationCallbackHandler, "install_callbacks", compiling)
+
+
+def _tell_refusals(simulation: Simulation, replaced: Replacements) -> None:
+    """Calls that the compiler refuses to trace are told with the program's own tensors."""
     refusals = Refusals()
 
     def refused(func: Any, args: Any, kwargs: Any, error: Exception) -> None:
@@ -69,6 +81,14 @@ def install(
         refusals.stands_in(fake, value)
         return fake
 
+    _wrap(replaced, convert_frame, "_compile", tracing)
+    _wrap(replaced, builder, "wrap_to_fake_tensor_and_record", standing_in)
+    _wrap(replaced, utils, "run_node", running)
+
+
+def _work_on_devices(simulation: Simulation, replaced: Replacements) -> None:
+    """What the compiler itself does with tensors is done on the simulated devices."""
+
     def asking(original: Any, *args: Any, **kwargs: Any) -> Any:
         with AskMode(simulation):
             return original(*args, **kwargs)
@@ -81,18 +101,9 @@ def install(
         ask = computing if name == "_init_group" else asking  # its state is made for real
         return ask(original, variable, tx, name, *args)
 
-    @contextmanager
-    def compiling(original: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
-        with methods.aside(), original(*args, **kwargs) as given:
-            yield given
-
-    _wrap(replaced, convert_frame, "_compile", tracing)
-    _wrap(replaced, builder, "wrap_to_fake_tensor_and_record", standing_in)
-    _wrap(replaced, utils, "run_node", running)
     _wrap(replaced, output_graph.OutputGraph, "_call_user_compiler", asking)
     _wrap(replaced, OptimizerVariable, "call_method", optimizing)
     _wrap(replaced, builder, "clone_input", computing)
-    _wrap(replaced, CompilationCallbackHandler, "install_callbacks", compiling)
 
 
 def _wrap(replaced: Replacements, owner: Any, name: str, around: Around) -> None:

@@ -19,12 +19,8 @@ from tensortrail.tracer.rehearsal.compiler import stand_ins
 from tensortrail.tracer.rehearsal.devices import random_numbers
 from tensortrail.tracer.rehearsal.lacks import NotRehearsed
 from tensortrail.tracer.rehearsal.operations import cpp_checks, fourier
-from tensortrail.tracer.rehearsal.operations.simulation import (
-    NO_TASK,
-    TRACING,
-    Simulation,
-    plain_data,
-)
+from tensortrail.tracer.rehearsal.operations.computing import NO_TASK
+from tensortrail.tracer.rehearsal.operations.simulation import TRACING, Simulation, plain_data
 from tensortrail.tracer.rehearsal.tensor import (
     autograd_tensors,
     legacy_types,
