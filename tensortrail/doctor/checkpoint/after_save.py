@@ -6,7 +6,8 @@ import os
 from typing import Any
 
 from tensortrail.doctor.checkpoint.examine import examine
-from tensortrail.doctor.checkpoint.folder import READERS, NothingHere
+from tensortrail.doctor.checkpoint.folder import NothingHere
+from tensortrail.doctor.checkpoint.formats.readers import READERS, ending_of
 from tensortrail.findings import Finding
 from tensortrail.rules import all_rules
 
@@ -17,7 +18,7 @@ NOT_OF_ITS_WRITER = ("CKP811",)
 
 def judged(path: str) -> dict[str, Any]:
     """Everything without values: names, sizes, offsets, indexes, structure."""
-    ending = os.path.basename(path).rpartition(".")[2]
+    ending = ending_of(os.path.basename(path))
     if os.path.isfile(path) and ending not in READERS:
         return {"problem": f"no check reads a file of the ending {ending!r}"}
     chosen = {rule.code for rule in all_rules().values() if rule.default}

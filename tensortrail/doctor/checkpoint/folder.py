@@ -16,13 +16,11 @@ from tensortrail.doctor.checkpoint.formats.distributed_metadata import (
     OF_A_RANK,
     read_distributed,
 )
-from tensortrail.doctor.checkpoint.formats.gguf_file import read_gguf
 from tensortrail.doctor.checkpoint.formats.index_file import read_index
 from tensortrail.doctor.checkpoint.formats.json_text import Malformed, read_json
 from tensortrail.doctor.checkpoint.formats.ranges import Ranges, TooMuch
 from tensortrail.doctor.checkpoint.formats.rank_file import pieces_by_file, read_rank_file
-from tensortrail.doctor.checkpoint.formats.safetensors_file import read_safetensors
-from tensortrail.doctor.checkpoint.formats.torch_file import read_torch
+from tensortrail.doctor.checkpoint.formats.readers import is_weights, reader_of
 from tensortrail.files import within
 from tensortrail.rules.checkpoint import (
     ADAPTER_CONFIG,
@@ -35,19 +33,7 @@ from tensortrail.rules.checkpoint import (
 )
 
 MOST_FILES = 20_000
-Reader = Callable[[Ranges, str, str], WeightFile]
-READERS: dict[str, Reader] = {
-    "safetensors": read_safetensors,
-    "bin": read_torch,
-    "pt": read_torch,
-    "pth": read_torch,
-    "ckpt": read_torch,
-    "gguf": read_gguf,
-}
-"""By the end of the name."""
 _INDEX = re.compile(r".+\.index(\.[\w-]+)?\.json")
-_OTHERS_BIN = re.compile(r"(openvino|tokenizer|vocab|spiece|ggml|onnx).*\.bin|.*\.onnx\.bin")
-"""Files of that ending that torch never wrote."""
 CONFIGS = (MODEL_CONFIG, PIPELINE_CONFIG, ADAPTER_CONFIG)
 Progress = Callable[[int, int], None]
 Found = TypeVar("Found")
@@ -93,30 +79,30 @@ def _folder(path: str, progress: Progress, only: str = "") -> Read:
     indexes = [index for name in wanted if (index := _read(read_index, path, name, problems))]
     named = {file for index in indexes for file in index.weight_map.values()}
     outside = frozenset(file for file in named if _leaves(file))
-    weights = [name for name in names if _is_weights(name)]
-    if only:
-        weights = [name for name in weights if name in named]
+    weights = [name for name in names if is_weights(name) and (not only or name in named)]
     weights += sorted(_deeper(named - outside, path))
-    files = _read_files(weights, path, problems, progress)
-    told = (
-        _read(read_distributed, path, METADATA, problems)
-        if METADATA in names and not only
-        else None
-    )
-    sizes = _sizes(path, names)
     found = Checkpoint(
         path,
-        tuple(files),
+        tuple(_read_files(weights, path, problems, progress)),
         tuple(indexes),
         frozenset(names),
         outside,
-        distributed=told,
-        sizes=sizes,
-        ranks=tuple(_rank_files(told, sizes, path, problems, progress)) if told else (),
+        sizes=_sizes(path, names),
         configs=dict(_configs(path, names)),
     )
     found = replace(found, components=_components(path, found))
+    if METADATA in names and not only:
+        found = _with_ranks(found, problems, progress)
     return Read(found, tuple(problems), tuple(_with_weights(path, names)))
+
+
+def _with_ranks(found: Checkpoint, problems: list[str], progress: Progress) -> Checkpoint:
+    """With what the metadata of a distributed checkpoint tells, and the files of its ranks."""
+    told = _read(read_distributed, found.path, METADATA, problems)
+    if told is None:
+        return found
+    ranks = _rank_files(told, found.sizes, found.path, problems, progress)
+    return replace(found, distributed=told, ranks=tuple(ranks))
 
 
 def _rank_files(
@@ -179,22 +165,13 @@ def _read_files(
     for done, name in enumerate(names):
         progress(done, len(names))
         path = os.path.join(folder, name)
-        reader = READERS.get(name.rpartition(".")[2].lower(), _by_content)
         try:
             with Ranges(path) as file:
-                files.append(reader(file, path, name))
+                files.append(reader_of(name)(file, path, name))
         except (OSError, TooMuch) as error:
             problems.append(_told(path, error))
     progress(len(names), len(names))
     return files
-
-
-def _by_content(file: Ranges, path: str, name: str) -> WeightFile:
-    """A file whose name says nothing."""
-    if file.read(0, 4) == b"GGUF":
-        return read_gguf(file, path, name)
-    looks_like_torch = file.read(0, 4) == b"PK\x03\x04" or file.read(0, 1) == b"\x80"
-    return (read_torch if looks_like_torch else read_safetensors)(file, path, name)
 
 
 def _read(
@@ -219,11 +196,6 @@ def _listed(folder: str) -> list[str]:
         return [entry.name for entry in islice(entries, MOST_FILES + 1)]
 
 
-def _is_weights(name: str) -> bool:
-    low = name.lower()
-    return low.rpartition(".")[2] in READERS and not _OTHERS_BIN.fullmatch(low)
-
-
 def _leaves(file: str) -> bool:
     """The name leads out of the folder; a link in it may lead anywhere, as in the hub's cache."""
     parts = file.replace("\\", "/").split("/")
@@ -245,7 +217,7 @@ def _with_weights(folder: str, names: list[str]) -> Iterable[str]:
         below = os.path.join(folder, name)
         if os.path.isdir(below) and not os.path.islink(below):
             try:
-                found = any(_is_weights(each) for each in os.listdir(below))
+                found = any(is_weights(each) for each in os.listdir(below))
             except OSError:
                 continue
             if found:

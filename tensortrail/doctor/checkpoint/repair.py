@@ -18,6 +18,8 @@ from tensortrail.files import stay_inside, within
 from tensortrail.rules.checkpoint import Checkpoint, Format, WeightFile, shard_name
 from tensortrail.rules.shared.wrapped_names import wrappers_of
 
+Sets = dict[tuple[str, int], list[WeightFile]]
+"""Shards by the stem of their names and how many there should be."""
 _BY_INDEX = frozenset(("CKP822", "CKP823", "CKP825", "CKP826", "CKP827"))
 _BY_LEAVING_OUT = frozenset(("CKP824",))
 _BY_REWRITING = frozenset(("CKP802", "CKP809", "CKP864"))
@@ -88,18 +90,14 @@ def planned(found: Examination) -> Plan:
 
 
 def _plan_shards(checkpoint: Checkpoint, plan: Plan) -> None:
-    sets: dict[tuple[str, int], list[WeightFile]] = {}
+    sets: Sets = {}
     for file in checkpoint.files:
         if parts := shard_name(file.name):
             sets.setdefault((parts.stem, parts.total), []).append(file)
     if not sets:
         return
-    named = {name for index in checkpoint.indexes for name in index.weight_map.values()}
-    chosen = [key for key in sets if any(file.name in named for file in sets[key])] or list(sets)
-    if len(chosen) > 1:
-        raise CannotRepair("there are several sets of shards, and no index says which is meant")
-    stem, total = chosen[0]
-    plan.shards = sets[chosen[0]]
+    stem, total = _meant(checkpoint, sets)
+    plan.shards = sets[stem, total]
     own = {file.name for file in plan.shards}
     used = [each.name for each in checkpoint.indexes if own & set(each.weight_map.values())]
     plan.index = used[0] if used else f"{stem}.safetensors.index.json"
@@ -107,6 +105,24 @@ def _plan_shards(checkpoint: Checkpoint, plan: Plan) -> None:
         raise CannotRepair(f"only {len(plan.shards)} of {total} shards of {stem} are here")
     if f"{stem}.safetensors" in checkpoint.names:
         raise CannotRepair(f"{stem}.safetensors and its shards are both here: remove the old one")
+    _refuse_other_weights(checkpoint, plan)
+    plan.left_out |= {each.name for key in sets if key != (stem, total) for each in sets[key]}
+    plan.left_out.add(plan.index)
+    plan.done.append(f"made {plan.index} from the headers of {total} shards")
+    plan.done += [f"left out {name}" for name in sorted(plan.left_out - {plan.index})]
+
+
+def _meant(checkpoint: Checkpoint, sets: Sets) -> tuple[str, int]:
+    """The set of shards that an index names; without one, the only set."""
+    named = {name for index in checkpoint.indexes for name in index.weight_map.values()}
+    chosen = [key for key in sets if any(file.name in named for file in sets[key])] or list(sets)
+    if len(chosen) > 1:
+        raise CannotRepair("there are several sets of shards, and no index says which is meant")
+    return chosen[0]
+
+
+def _refuse_other_weights(checkpoint: Checkpoint, plan: Plan) -> None:
+    """What the shards hold has to be what the index lists, each weight once."""
     held = {name for file in plan.shards for name in file.tensors}
     if len(held) < sum(len(file.tensors) for file in plan.shards):
         raise CannotRepair("two shards hold a weight of the same name: only one can be right")
@@ -114,10 +130,6 @@ def _plan_shards(checkpoint: Checkpoint, plan: Plan) -> None:
         lost = [name for name in index.weight_map if name not in held]
         if lost and index.name == plan.index:
             raise CannotRepair(f"no shard holds {lost[0]!r}, which the index lists")
-    plan.left_out |= {file.name for key in sets if key != chosen[0] for file in sets[key]}
-    plan.left_out.add(plan.index)
-    plan.done.append(f"made {plan.index} from the headers of {total} shards")
-    plan.done += [f"left out {name}" for name in sorted(plan.left_out - {plan.index})]
 
 
 def _plan_headers(checkpoint: Checkpoint, codes: Collection[str], plan: Plan) -> None:

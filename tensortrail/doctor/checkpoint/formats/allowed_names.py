@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tensortrail.doctor.checkpoint.formats.element_types import TORCH
-from tensortrail.doctor.checkpoint.formats.pickle_structure import Name
+from tensortrail.doctor.checkpoint.formats.pickle_values import Name
 
 _ELEMENTS = "BFloat16|Bool|Byte|Char|ComplexDouble|ComplexFloat|Double|Float|Half|Int|Long|Short"
 _ALLOWED = re.compile(

@@ -9,13 +9,8 @@ from typing import Any
 
 from tensortrail.doctor.checkpoint.formats.allowed_names import full_name, is_allowed, runs_code
 from tensortrail.doctor.checkpoint.formats.beginnings import without_weights
-from tensortrail.doctor.checkpoint.formats.pickle_structure import (
-    BadPickle,
-    Made,
-    Name,
-    read_pickle,
-    values_in,
-)
+from tensortrail.doctor.checkpoint.formats.pickle_structure import BadPickle, read_pickle
+from tensortrail.doctor.checkpoint.formats.pickle_values import Made, Name, values_in
 from tensortrail.doctor.checkpoint.formats.ranges import Ranges
 from tensortrail.doctor.checkpoint.formats.stored_tensors import sizes_in
 from tensortrail.rules.checkpoint import (

@@ -5,13 +5,8 @@ from __future__ import annotations
 import io
 from typing import Any, NamedTuple
 
-from tensortrail.doctor.checkpoint.formats.pickle_structure import (
-    BadPickle,
-    Name,
-    Reference,
-    read_pickle,
-    values_in,
-)
+from tensortrail.doctor.checkpoint.formats.pickle_structure import BadPickle, read_pickle
+from tensortrail.doctor.checkpoint.formats.pickle_values import Name, Reference, values_in
 from tensortrail.doctor.checkpoint.formats.ranges import Ranges
 from tensortrail.doctor.checkpoint.formats.stored_tensors import Storage, storage_of
 from tensortrail.rules.checkpoint import Flaw, Trouble

@@ -6,12 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from tensortrail.doctor.checkpoint.formats.element_types import STORAGES, TORCH
-from tensortrail.doctor.checkpoint.formats.pickle_structure import (
-    Made,
-    Name,
-    Reference,
-    values_in,
-)
+from tensortrail.doctor.checkpoint.formats.pickle_values import Made, Name, Reference, values_in
 
 _VIEWS = {
     "_rebuild_tensor": 4,

@@ -11,7 +11,8 @@ from tensortrail.doctor.checkpoint.formats.allowed_names import full_name, is_al
 from tensortrail.doctor.checkpoint.formats.beginnings import LOOKED_AT, kind_of, without_weights
 from tensortrail.doctor.checkpoint.formats.element_types import TORCH
 from tensortrail.doctor.checkpoint.formats.old_torch_file import is_old, read_old
-from tensortrail.doctor.checkpoint.formats.pickle_structure import BadPickle, Name, read_pickle
+from tensortrail.doctor.checkpoint.formats.pickle_structure import BadPickle, read_pickle
+from tensortrail.doctor.checkpoint.formats.pickle_values import Name
 from tensortrail.doctor.checkpoint.formats.ranges import MOST_READ, Ranges, TooMuch
 from tensortrail.doctor.checkpoint.formats.stored_tensors import View, views_in
 from tensortrail.doctor.checkpoint.formats.zip_directory import (
