@@ -244,3 +244,5 @@ class Report:
     """People read of the notes among the findings only what they say and where."""
     hidden: int = 0
     """Notes that were asked to be left out, which are not among these."""
+    fix_with: str = "--fix"
+    """What applies the fixes: an option of the command that found these, or another command."""

@@ -84,12 +84,25 @@ def _finish(request: CheckRequest, result: CheckResult, config: Config, options:
     if options.add_ignores:
         from tensortrail.cli.fixing import add_ignores
 
-        _say_all(add_ignores(result, findings))
-        return CLEAN
+        told, all_changed = add_ignores(result, findings)
+        _say_all(told)
+        return CLEAN if all_changed else FOUND
     if options.fix or options.diff:
         return _mend(request, findings, result, config, options)
     report(request, findings, 0, result, config, options)
-    return _code(findings, config, options)
+    return _code(findings, config, options) if _some_were_read(request, result, options) else FAILED
+
+
+def _some_were_read(request: CheckRequest, result: CheckResult, options: Namespace) -> bool:
+    """Else says why no file of a folder was."""
+    if not result.findings or options.exit_zero or options.allow_empty or options.changed_only:
+        return True
+    from tensortrail.cli.newer_files import MEND, why_none_was_read
+
+    why = why_none_was_read(result, request.paths)
+    if why:
+        fail(why, MEND)
+    return not why
 
 
 def _mend(

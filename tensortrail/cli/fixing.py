@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -51,6 +52,7 @@ def fix(
     after: dict[Hashable, bytes] = {}
     for path, found in _by_file(findings):
         if not any(each.fixes for each in found):
+            outcome.messages += _why_no_fix(path, result.digests)
             outcome.left += tuple(found)
             continue
         try:
@@ -71,6 +73,20 @@ def fix(
     return outcome
 
 
+def of_encoding(encoding: str) -> str:
+    return f"the file is in {encoding}, and only UTF-8 is edited"
+
+
+def _why_no_fix(path: str, digests: Mapping[str, str]) -> Iterator[str]:
+    """Where none is offered for any finding, though some rule may have one."""
+    from tensortrail.analyzer.reading.source import Source
+
+    with suppress(OSError, Unreadable):
+        source = Source(path, _judged(path, digests)[1])
+        if not source.editable:
+            yield f"{path}: no fix offered: {of_encoding(source.encoding)}"
+
+
 def _put_back(path: str, data: bytes, done: Fixed, write_files: bool) -> bytes:
     """The bytes of the file with its Python fixed, which are written if that is wanted."""
     mended = with_python(path, data, done.after)
@@ -79,8 +95,8 @@ def _put_back(path: str, data: bytes, done: Fixed, write_files: bool) -> bytes:
     return mended
 
 
-def add_ignores(result: CheckResult, findings: Sequence[Finding]) -> list[str]:
-    """Put a suppression beside every finding; says what was done."""
+def add_ignores(result: CheckResult, findings: Sequence[Finding]) -> tuple[list[str], bool]:
+    """Put a suppression beside every finding; says what was done, and whether in every file."""
     from tensortrail.analyzer.choosing.own import OWN
     from tensortrail.analyzer.fixing.edits import apply
     from tensortrail.analyzer.judging.suppress import added_ignores
@@ -94,7 +110,10 @@ def add_ignores(result: CheckResult, findings: Sequence[Finding]) -> list[str]:
             if _identity(path) in done:
                 continue
             data, program = _judged(path, result.digests)
-            edits = added_ignores(Source(path, program), found)
+            source = Source(path, program)
+            edits = added_ignores(source, found)
+            if not source.editable:
+                raise OSError(of_encoding(source.encoding))
             new = apply(program, edits)
             if not edits or not (fits(path, program) or compiles)(new):
                 raise OSError("no comment fits there")
@@ -103,7 +122,8 @@ def add_ignores(result: CheckResult, findings: Sequence[Finding]) -> list[str]:
             comments += len(edits)
         except OSError as error:
             messages.append(f"{path}: not changed: {error.strerror or error}")
-    return [*messages, f"Added {counted(comments, 'suppression')} in {counted(len(done), 'file')}."]
+    added = f"Added {counted(comments, 'suppression')} in {counted(len(done), 'file')}."
+    return [*messages, added], not messages
 
 
 def _by_file(findings: Sequence[Finding]) -> Iterator[tuple[str, list[Finding]]]:

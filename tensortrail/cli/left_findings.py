@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from tensortrail.analyzer.choosing.own import UNREADABLE
 from tensortrail.findings import Finding, Safety
 from tensortrail.reporters.summary import place_of
 
@@ -28,6 +29,8 @@ def unfixed(unsafe: bool) -> Callable[[Finding], str]:
     """Why `check --fix` leaves a finding."""
 
     def why(finding: Finding) -> str:
+        if finding.code == UNREADABLE:
+            return finding.message
         edited = [each for each in finding.fixes if each.edits]
         if edited and not unsafe and all(each.safety is not Safety.SAFE for each in edited):
             return "its patch needs --unsafe-fixes"

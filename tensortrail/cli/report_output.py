@@ -65,6 +65,7 @@ def report_of(findings: Sequence[Finding], problems: Iterable[str]) -> Report:
         problems=tuple(problems),
         root=os.getcwd(),
         version=__version__,
+        fix_with="tensortrail fix",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tensortrail.cli.console import counted, say, write_bytes
@@ -12,6 +13,7 @@ from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
 
 if TYPE_CHECKING:
     from tensortrail.analyzer.fixing.suggestions import Plan
+    from tensortrail.findings import Finding
 
 
 def run(options: Namespace) -> int:
@@ -32,11 +34,19 @@ def run(options: Namespace) -> int:
             say(f"{path} is outside this folder, where `patch` does not write: use --apply")
     say(_summary(wanted, len(done), options.apply))
     if report.findings and not wanted.suggestions:
-        found = counted(len(report.findings), "finding")
-        say(f"  its {found} cannot be fixed by a setting: tensortrail fix --diff, or report")
+        say(_without_settings(report.findings))
     if len(done) < len(wanted.files):
         return FAILED
     return FOUND if wanted.left or (wanted.files and not options.apply) else CLEAN
+
+
+def _without_settings(findings: Sequence[Finding]) -> str:
+    from tensortrail.tracer.exports.closing import has_patch
+
+    patched = any(map(has_patch, findings))
+    more = "tensortrail fix --unsafe-fixes --diff" if patched else "tensortrail report"
+    found = counted(len(findings), "finding")
+    return f"  its {found} cannot be fixed by a setting; what to change: {more}"
 
 
 def _applied(wanted: Plan) -> list[str]:

@@ -63,10 +63,11 @@ def _found(report: Report) -> str:
         text += f" {report.fixed} fixed."
     safety = Counter(_best(finding) for finding in report.findings)
     safe, unsafe = safety[Safety.SAFE], safety[Safety.UNSAFE]
+    fix, all_fixes = report.fix_with, f"{report.fix_with} --unsafe-fixes"
     if safe and unsafe:
-        return f"{text} {safe} fixable with --fix, {unsafe} more with --fix --unsafe-fixes."
+        return f"{text} {safe} fixable with {fix}, {unsafe} more with {all_fixes}."
     if safe or unsafe:
-        text += f" {safe or unsafe} fixable with --fix{'' if safe else ' --unsafe-fixes'}."
+        text += f" {safe or unsafe} fixable with {fix if safe else all_fixes}."
     return text
 
 

@@ -19,8 +19,8 @@ _SIBLINGS_SHOWN = 5
 _NARROWEST = 40
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "bold cyan"}
 _HOW = {
-    Safety.SAFE: "apply with --fix",
-    Safety.UNSAFE: "unsafe: apply with --fix --unsafe-fixes",
+    Safety.SAFE: "apply with {}",
+    Safety.UNSAFE: "unsafe: apply with {} --unsafe-fixes",
     Safety.DISPLAY: "to be made by hand",
 }
 _DIFF = {"+": "green", "-": "red", "@": "dim"}
@@ -30,7 +30,7 @@ def render(report: Report, *, color: bool = False, width: int = 100) -> str:
     paint = _painter() if color else _plain
     in_full, in_short = _by_detail(report)
     blocks = [
-        "\n".join((*_finding(finding, paint, width), *_repeated(others, paint)))
+        "\n".join((*_finding(finding, paint, width, report.fix_with), *_repeated(others, paint)))
         for finding, others in told_once(in_full)
     ]
     blocks += ["\n".join(short_notes(in_short, paint))] if in_short else []
@@ -70,7 +70,7 @@ class _Sheet:
         return f"{self.paint('bright_blue', arrow)} {place}"
 
 
-def _finding(finding: Finding, paint: Paint, width: int) -> Iterator[str]:
+def _finding(finding: Finding, paint: Paint, width: int, fix_with: str) -> Iterator[str]:
     sites = [finding.site, *(step.site for step in finding.trail)]
     gutter = max(len(str(max(site.line, site.end_line))) for site in sites)
     sheet = _Sheet(paint, gutter, max(width, _NARROWEST) - gutter - 3)
@@ -90,7 +90,7 @@ def _finding(finding: Finding, paint: Paint, width: int) -> Iterator[str]:
             line = step.site.source.split("\n")[0].rstrip()
             yield sheet.row(excerpt(line, room=sheet.room).text, step.site.line)
     for fix in finding.fixes:
-        yield from _fix(fix, sheet)
+        yield from _fix(fix, sheet, fix_with)
     for setting in finding.settings:
         yield f"{paint('bold green', 'setting')}: {_setting(setting)}"
     if finding.evidence:
@@ -124,8 +124,8 @@ def _source(site: Site, sheet: _Sheet, style: str) -> Iterator[str]:
         yield sheet.row(f"... {len(lines) - _LINES_SHOWN} more lines")
 
 
-def _fix(fix: Fix, sheet: _Sheet) -> Iterator[str]:
-    how = sheet.paint("dim", f"({_HOW[fix.safety]})")
+def _fix(fix: Fix, sheet: _Sheet, fix_with: str) -> Iterator[str]:
+    how = sheet.paint("dim", f"({_HOW[fix.safety].format(fix_with)})")
     yield f"{sheet.paint('bold green', 'fix')}: {inert(fix.description)} {how}"
     for line in diff_lines(fix.preview, sheet.room) if fix.preview else ():
         yield sheet.row(sheet.paint(_DIFF.get(line[:1], ""), line))

@@ -140,6 +140,13 @@ def test_how_a_fix_is_applied(safety: Safety, how: str) -> None:
     assert f"fix: guard it ({how})" in lines
 
 
+def test_a_run_is_fixed_by_a_command_of_its_own() -> None:
+    of_run = replace(report(full_finding()), fix_with="tensortrail fix")
+    text = render("text", of_run)
+    assert "fix: guard it (unsafe: apply with tensortrail fix --unsafe-fixes)" in text
+    assert text.endswith("1 fixable with tensortrail fix --unsafe-fixes.")
+
+
 def test_siblings_are_capped() -> None:
     lines = lines_of(finding(siblings=tuple(site(line) for line in range(10, 18))))
     assert "same pattern: 8 other places" in lines

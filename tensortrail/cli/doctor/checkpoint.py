@@ -7,6 +7,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from tensortrail.cli.console import counted, fail, say, write_output
@@ -47,6 +48,11 @@ def run(options: Namespace) -> int:
         _drawn(found, options.html)
     if options.repair and found.findings:
         return _repaired(found, options)
+    all_checked = len(paths) == 1 and not (options.select or options.ignore)
+    if all_checked and _can_be_repaired(found):
+        say(
+            f"tensortrail: a repaired copy: tensortrail doctor {quote(paths[0])} --repair NEW_FOLDER"
+        )
     if found.findings:
         return CLEAN if options.exit_zero else FOUND
     return FAILED if found.problems else CLEAN
@@ -75,6 +81,17 @@ def _listed(options: Namespace) -> int:
         return FAILED
     say(f"{os.path.join(options.path, NAME)} lists {counted(count, 'file')}")
     return CLEAN
+
+
+def _can_be_repaired(found: Examination) -> bool:
+    from tensortrail.doctor.checkpoint.repair import CannotRepair, planned
+
+    if not found.findings:
+        return False
+    try:
+        return bool(planned(found).done)
+    except CannotRepair:
+        return False
 
 
 def _repaired(found: Examination, options: Namespace) -> int:

@@ -19,6 +19,7 @@ MOST_ROWS, MOST_PIECES = 400, 600
 WIDTH, HEIGHT, NARROWEST = 1000.0, 26, 0.4
 COLORS = 8
 _NUMBERED = re.compile(r"(.*?\.\d+)\.")
+_QUOTED = re.compile(r"`([^`]+)`")
 _DARK = re.compile(r':root\[data-theme="dark"\] (\{.*?\n\})', re.DOTALL)
 _OWN_STYLE = """
 .shards { display: grid; gap: 14px; }
@@ -81,8 +82,8 @@ def page(found: Examination, style: str) -> str:
 </section>
 <section>
 <h2>Files <span class="count">{len(rows)}</span></h2>
-<p class="lead">Each bar is as long as its file is large. Weights of one layer have one color; a \
-red frame is where something is wrong, and what is pale is not there.</p>
+<p class="lead">Each bar is as long as its file is large. Weights of one layer have one color; \
+what holds no weight is gray, as the header at the beginning. {_marks(found, rows)}</p>
 <div class="shards">
 {bars}
 </div>
@@ -162,7 +163,7 @@ def _rect(kind: str, begin: float, wide: float, label: str) -> str:
 
 def _facts(found: Examination, rows: list[Row]) -> str:
     count = sum(len(row.pieces) for row in rows)
-    told = f"<span><b>{count:,}</b> weights</span>"
+    told = f"<span><b>{count:,}</b> weight{'s' * (count != 1)}</span>"
     told += f"<span><b>{sum(row.size for row in rows):,}</b> bytes</span>"
     told += f"<span><b>{len(found.ran)}</b> checks ran</span>"
     number = len(found.findings)
@@ -186,11 +187,26 @@ def _parted(rows: list[Row]) -> str:
 
 def _list(findings: list[Finding]) -> str:
     items = "".join(
-        f'<li class="{each.severity.value}"><b>{each.code}</b> {_safe(each.message)}'
-        f'<br><span class="soft">{_safe(each.change)}</span></li>'
+        f'<li class="{each.severity.value}"><b>{each.code}</b> {_with_code(each.message)}'
+        f'<br><span class="soft">{_with_code(each.change)}</span></li>'
         for each in findings
     )
     return f"<ul>{items}</ul>" if items else ""
+
+
+def _marks(found: Examination, rows: Iterable[Row]) -> str:
+    """What the marks mean that stand on this page."""
+    told = []
+    if {each.site.file for each in found.findings if each.site.start >= 0} & {r.path for r in rows}:
+        told.append("A red frame is where something is wrong.")
+    if any(piece.end > row.size for row in rows for piece in row.pieces):
+        told.append("What is pale should be there and is not.")
+    return " ".join(told)
+
+
+def _with_code(text: str) -> str:
+    """What stands between backticks is code."""
+    return _QUOTED.sub(r"<code>\1</code>", _safe(text))
 
 
 def _safe(text: str) -> str:

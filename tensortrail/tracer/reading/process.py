@@ -106,6 +106,18 @@ class Process:
         given = self.part.names.get(number)
         return self.part.text(given[-1]) if given else ""
 
+    @cached_property
+    def parts_of_weights(self) -> dict[int, tuple[str, int]]:
+        """State and gradients that an optimizer failed on: what they are, and of which storage."""
+        found: dict[int, tuple[str, int]] = {}
+        for row in self.rows_of(frozenset((CODE[Did.ERROR],))):
+            operands = row[7].get("operands") if isinstance(row[7], dict) else None
+            for each in operands if isinstance(operands, (list, tuple)) else ():
+                match each:
+                    case {"storage": int(own), "optimizer": {"part": str(part), "weight": int(of)}}:
+                        found[own] = part, of
+        return found
+
     def before(self, number: int) -> int:
         """The storage that its values were in before; 0 if there is none."""
         return self._lineage[0].get(number, 0)

@@ -16,4 +16,7 @@ def names(process: Process) -> dict[int, str]:
     for row in reversed(part.rows):
         if row[0] in LINEAGE_CODES and row[4] in found and row[5] in found:
             found[row[5]] = fuller(found[row[5]], found[row[4]])
+    for number, (what, weight) in process.parts_of_weights.items():
+        if weight in found:
+            found[number] = f"{what} of {found[weight]}"
     return found

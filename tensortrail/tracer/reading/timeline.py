@@ -133,7 +133,14 @@ class RunTimeline:
         return bool(self._name(storage))
 
     def _name(self, storage: Storage) -> str:
-        process, number = self._by_label[storage.process], storage.number
+        process = self._by_label[storage.process]
+        part, weight = process.parts_of_weights.get(storage.number, ("", 0))
+        if part and (whole := self._given_name(process, weight)):
+            return f"{part} of {whole}"
+        return self._given_name(process, storage.number)
+
+    def _given_name(self, process: Process, number: int) -> str:
+        """The storage's own name, or that of one its values were in before or afterwards."""
         found = ""
         for _ in range(20):
             if found := process.own_name(number):

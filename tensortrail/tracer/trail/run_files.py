@@ -53,7 +53,9 @@ def trail_files(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
     if not path.is_dir():
-        raise NotATrail(f"{path}: no such file or directory")
+        nothing_yet = str(path) == DEFAULT_DIRECTORY
+        none = "no run was recorded in this folder"
+        raise NotATrail(none if nothing_yet else f"{path}: no such file or directory")
     if found := files_of_run(path):
         return found
     folder = folder_of_runs(path)

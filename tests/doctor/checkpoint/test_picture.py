@@ -53,6 +53,8 @@ def test_a_whole_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kinds = [str(at.get("class")) for tag, at in seen.tags if tag == "rect"]
     assert kinds == ["rest", "c0", "c1"]
     assert "2 weights, 168 bytes" in text
+    assert "red frame" not in text
+    assert "pale" not in text
     assert "<b>0</b> findings" in text
 
 
@@ -64,6 +66,9 @@ def test_what_is_cut_off_is_pale_and_framed(
     kinds = [str(at.get("class")) for tag, at in seen.tags if tag == "rect"]
     assert kinds == ["rest", "c0", "c1", "c1 lost", "damage"]
     assert '<li class="error"><b>CKP801</b> the file ends within the bytes of' in text
+    assert "<code>hf download REPO model.safetensors --force-download</code>" in text
+    assert "red frame" in text
+    assert "pale" in text
 
 
 def test_hostile_names_are_text(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -103,6 +103,19 @@ def test_what_cannot_be_mended_is_refused(
     assert [each.name for each in tmp_path.iterdir()] == ["damaged"]
 
 
+@pytest.mark.parametrize(
+    ("name", "offered"), [("index_cut", True), ("shard_removed", False), ("pointer", False)]
+)
+def test_a_repair_is_offered_where_there_is_one(
+    whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, offered: bool
+) -> None:
+    folder = copy(whole / ALL[name].base, tmp_path / "damaged")
+    ALL[name].do(folder)
+    assert main(["doctor", str(folder)]) == 1
+    told = f"a repaired copy: tensortrail doctor {folder} --repair NEW_FOLDER"
+    assert (told in capsys.readouterr().err) is offered
+
+
 def test_a_whole_checkpoint_is_not_written_again(
     whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -143,6 +143,7 @@ def test_state_that_was_loaded_before_the_model_moved(tmp_path: Path) -> None:
     assert "the state of `AdamW` was read onto cpu" in seen.only.message
     assert "before the model was moved to cuda:0 at program.py:14" in seen.only.message
     assert "`exp_avg of net.weight`" in seen.only.message
+    assert seen.only.trail[-1].message.startswith("exp_avg of net.weight on cpu given to")
     assert not seen.only.settings, "another map_location would mend nothing"
     mended = seen.fixed
     assert 'net.to("cuda")\nfresh.load_state_dict(fresh.state_dict())\n' in mended

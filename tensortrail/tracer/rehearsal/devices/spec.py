@@ -43,7 +43,9 @@ def parse_spec(text: str) -> Spec:
         raise SpecError(f"{text!r}: write cuda, cuda:2 for two devices, or cuda:2x24GiB")
     count = int(found[1]) if found[1] else _visible()
     if (found[1] and count < 1) or count > MOST_DEVICES:
-        raise SpecError(f"{text!r}: between 1 and {MOST_DEVICES} devices can be rehearsed")
+        said = f"{text!r}: between 1 and {MOST_DEVICES} devices can be rehearsed"
+        hint = "; the number says how many: cuda:1 simulates one, which is named cuda:0"
+        raise SpecError(said if count else said + hint)
     if found[2] and re.fullmatch(r"[\d.]+\s*[kKmMgG]?", found[2]):
         raise SpecError(f"{text!r}: did you mean {_meant(text)}? A size needs its unit")
     try:
