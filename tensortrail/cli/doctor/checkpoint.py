@@ -51,7 +51,8 @@ def run(options: Namespace) -> int:
     all_checked = len(paths) == 1 and not (options.select or options.ignore)
     if all_checked and _can_be_repaired(found):
         say(
-            f"tensortrail: a repaired copy: tensortrail doctor {quote(paths[0])} --repair NEW_FOLDER"
+            f"tensortrail: a repaired copy: tensortrail doctor {quote(paths[0])} "
+            "--repair NEW_FOLDER"
         )
     if found.findings:
         return CLEAN if options.exit_zero else FOUND
