@@ -72,5 +72,8 @@ def parser(asked: str = "") -> argparse.ArgumentParser:
     )
     for name in [asked] if asked in _COMMANDS else _COMMANDS:
         each = _COMMANDS[name]
-        each.add_to(commands.add_parser(name, help=each.help, add_help=name != "trace"))
+        told = f"{each.help[0].upper()}{each.help[1:]}."
+        each.add_to(
+            commands.add_parser(name, help=each.help, description=told, add_help=name != "trace")
+        )
     return top

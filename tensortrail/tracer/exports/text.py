@@ -131,9 +131,11 @@ def _devices(summary: Summary, timeline: RunTimeline, bars: int) -> Iterator[Any
     if not uses:
         return
     curves = {curve.device: curve for curve in summary.bytes_over_time(bars)}
+    # The table of what filled a device counts more: tensors that no event tells of.
+    counted = ", as far as storages were seen" * any(map(filled_of, summary.errors))
     table = _table(
-        "Bytes by device", ("device", "left"), ("at the end", "right"), ("storages", "right"),
-        ("most", "right"), ("over time", "left"), ("largest", "left"),
+        f"Bytes by device{counted}", ("device", "left"), ("at the end", "right"),
+        ("storages", "right"), ("most", "right"), ("over time", "left"), ("largest", "left"),
     )  # fmt: skip
     for use in uses:
         curve = curves.get(use.device)
