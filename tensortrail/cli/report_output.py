@@ -76,9 +76,8 @@ def show(report: Report, options: Namespace, whole: Callable[[bool, int], str]) 
     color = options.output is None and wants_color(options.color, sys.stdout)
     width = shutil.get_terminal_size((100, 40)).columns
     text = whole(color, width) + "\n" if options.format == "text" else ""
-    if options.format != "text" or report.findings or report.problems:
-        name = "text" if options.format == "findings" else options.format
-        text += render(name, report, color=color, width=width)
+    name = "text" if options.format == "findings" else options.format
+    text += render(name, report, color=color, width=width)
     emit(text, options.output)
 
 

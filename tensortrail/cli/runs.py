@@ -37,8 +37,12 @@ def _place(folder: Path, run: str) -> Path:
 
 def _list(folder: Path, format: str) -> int:
     from tensortrail.tracer.trail.kept_runs import kept_runs
+    from tensortrail.tracer.trail.run_files import DEFAULT_DIRECTORY
 
     runs = kept_runs(folder)
+    if not (runs or folder.is_dir() or str(folder) == DEFAULT_DIRECTORY):
+        fail(f"{folder}: no such folder")
+        return FAILED
     if format == "json":
         write_text(json.dumps([_as_dict(each) for each in runs], indent=2), sys.stdout)
     elif runs:

@@ -266,3 +266,14 @@ def test_a_folder_of_programs_stands_for_its_runs(
     assert asked(capsys, "runs", ".", "--remove", "first")[0] == CLEAN
     assert not (here / ".tensortrail" / "first").exists()
     del model
+
+
+def test_without_runs(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = asked(capsys, "runs", "nowhere")
+    assert (code, err) == (2, "tensortrail: error: nowhere: no such folder\n")
+    code, _, err = asked(capsys, "runs")
+    assert code == 0
+    assert "no runs in .tensortrail" in err
+    code, _, err = asked(capsys, "why")
+    assert code == 2
+    assert "no run was recorded in this folder" in err

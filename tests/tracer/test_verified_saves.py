@@ -308,6 +308,6 @@ def test_the_program_prints_and_ends_as_without(tmp_path: Path, arguments: list[
     traced = warm.run(trace, tmp_path)
     assert (traced.returncode, traced.stdout) == (plain.returncode, plain.stdout)
     assert plain.returncode == (1 if arguments else 7)
-    assert "1 saves verified, 1 with findings" in traced.stderr
+    assert "1 save verified, 1 with findings" in traced.stderr
     assert re.search(r"warning CKP864 +program.py:3 ", traced.stderr)
     assert ("ValueError: an own mistake" in traced.stderr) is bool(arguments)

@@ -14,6 +14,8 @@ ORDER = ("never restored", "without memory", "of another type", "changed", "gone
 
 def told(names: tuple[str, str], changes: Sequence[Change]) -> Iterator[str]:
     before, after = names
+    if after == before:
+        after = "the next time there"
     whole = all(each.is_harmless for each in changes)
     verdict = "all hold the same values" if whole else "not all hold the same values"
     yield inert_path(f"weights, {before} -> {after}: {len(changes)} tensors, {verdict}")

@@ -71,7 +71,8 @@ def told_of_saves(timeline: Timeline) -> Iterator[str]:
         return
     left_out = [each for each in events if "problem" in each.facts]
     damaged = sum(bool(each.facts.get("found")) for each in events)
-    yield f"{len(events) - len(left_out)} saves verified, {damaged} with findings"
+    verified = len(events) - len(left_out)
+    yield f"{verified} save{'s' * (verified != 1)} verified, {damaged} with findings"
     for event in left_out[:_SHOWN]:
         path = event.facts.get("path", "")
         yield f"not verified: {path}: {event.facts['problem']}"
