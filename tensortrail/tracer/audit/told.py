@@ -18,7 +18,8 @@ def told(names: tuple[str, str], changes: Sequence[Change]) -> Iterator[str]:
         after = "the next time there"
     whole = all(each.is_harmless for each in changes)
     verdict = "all hold the same values" if whole else "not all hold the same values"
-    yield inert_path(f"weights, {before} -> {after}: {len(changes)} tensors, {verdict}")
+    count = f"{len(changes)} tensor{'s' * (len(changes) != 1)}"
+    yield inert_path(f"weights, {before} -> {after}: {count}, {verdict}")
     for word in ORDER:
         found = [each for each in changes if each.became.value == word]
         for writer in dict.fromkeys(_cause(each) for each in found):

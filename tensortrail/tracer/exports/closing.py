@@ -59,7 +59,8 @@ def has_patch(finding: Finding) -> bool:
 def _moved(moves: Sequence[LineMoves]) -> Iterator[str]:
     yield from (f"  {inert(move_line(each))}" for each in moves[:MOST_MOVES])
     if rest := moves[MOST_MOVES:]:
-        yield f"  {size(sum(each.nbytes for each in rest)):>9}  at {len(rest)} more lines"
+        lines = f"{len(rest)} more line{'s' * (len(rest) > 1)}"
+        yield f"  {size(sum(each.nbytes for each in rest)):>9}  at {lines}"
 
 
 def _without_gpu(

@@ -115,7 +115,7 @@ def _lines(told: Why) -> Iterator[str]:
     if not told.tensors:
         yield inert(f"no tensor of this run is called {told.asked}")
         if told.alike:
-            yield inert(f"  there are {', '.join(told.alike)}")
+            yield inert(f"  nearly so: {', '.join(told.alike)}")
         yield "  all that have a name: tensortrail why"
     for each in told.tensors[:MOST_TENSORS]:
         yield from _about(each)

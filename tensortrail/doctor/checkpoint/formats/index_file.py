@@ -27,7 +27,7 @@ def read_index(file: Ranges, path: str, name: str) -> Index:
     if twice:
         shown = ", ".join(repr(key) for key in list(dict.fromkeys(twice))[:3])
         message = f"{shown} stands twice in it: readers keep the last"
-        flaws.append(Flaw(Trouble.DUPLICATE, message, found=f"{len(twice)} repeated keys"))
+        flaws.append(Flaw(Trouble.DUPLICATE, message, found=f"repeated keys: {len(twice)}"))
     if "metadata" not in told:
         reason = "it has no `metadata`, without which transformers does not read it"
         flaws.append(Flaw(Trouble.INDEX, reason))

@@ -119,7 +119,7 @@ def _doubles(twice: list[str], header: dict[str, Any]) -> Iterator[Flaw]:
     tensors = [key for key in twice if key in header or key == METADATA]
     told = f"{names} stands twice in the header" if tensors else f"an entry has {names} twice"
     message = f"{told}: readers keep one of the two, and not the same one"
-    yield Flaw(Trouble.DUPLICATE, message, found=f"{len(twice)} repeated keys")
+    yield Flaw(Trouble.DUPLICATE, message, found=f"repeated keys: {len(twice)}")
 
 
 def _odd_metadata(metadata: Any) -> Iterator[Flaw]:
