@@ -7,9 +7,9 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from tensortrail.cli.console import counted
 from tensortrail.config import Config, ConfigError
 from tensortrail.files import within
+from tensortrail.plurals import counted
 
 if TYPE_CHECKING:
     from tensortrail.analyzer.choosing.baseline import Baseline, Entry

@@ -12,12 +12,13 @@ from tensortrail.analyzer.choosing.request import CheckRequest, CheckResult
 from tensortrail.analyzer.judging.engine import check
 from tensortrail.analyzer.reading.python_files import shown as shown_to_people
 from tensortrail.cli.check_report import reader, report
-from tensortrail.cli.console import counted, fail, say, write_text
+from tensortrail.cli.console import fail, say, write_text
 from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
 from tensortrail.cli.left_out import notes, why_nothing
 from tensortrail.cli.request import configuration, paths_of, refuse_mixed_up, requested, shown
 from tensortrail.cli.selection import some_read_code, why_no_rule
 from tensortrail.config import SEVERITIES, Config
+from tensortrail.plurals import counted
 
 if TYPE_CHECKING:
     from tensortrail.cli.fixing import Outcome

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from tensortrail import __version__
 from tensortrail.analyzer.choosing.request import CheckRequest, CheckResult
 from tensortrail.analyzer.reading.python_files import shown as shown_to_people
-from tensortrail.cli.console import counted, say, wants_color, width, write_output, write_text
+from tensortrail.cli.console import say, wants_color, width, write_output, write_text
 from tensortrail.config import Config
+from tensortrail.plurals import counted
 
 if TYPE_CHECKING:
     from tensortrail.findings import Finding, Report, RuleInfo

@@ -81,9 +81,5 @@ def write_bytes(data: bytes, stream: TextIO) -> None:
     buffer.flush()
 
 
-def counted(number: int, word: str) -> str:
-    return f"{number} {word}" + ("" if number == 1 else "s")
-
-
 def width() -> int:
     return columns(200)  # the fallback: nobody's terminal wraps

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tensortrail.cli.console import counted, say, write_text
+from tensortrail.cli.console import say, write_text
 from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
 from tensortrail.cli.left_findings import named, without_patch
 from tensortrail.findings import Edit, Finding, Fix
+from tensortrail.plurals import counted
 
 if TYPE_CHECKING:
     from tensortrail.tracer.reading.timeline import RunTimeline

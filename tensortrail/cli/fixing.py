@@ -13,9 +13,9 @@ from tensortrail.analyzer.fixing.fixer import Fixed, compiles, fix_file, unified
 from tensortrail.analyzer.judging.engine import Checker
 from tensortrail.analyzer.reading.python_files import fits, python_of, with_python
 from tensortrail.analyzer.reading.source import Unreadable
-from tensortrail.cli.console import counted
 from tensortrail.files import read, write
 from tensortrail.findings import Finding
+from tensortrail.plurals import counted
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tensortrail.analyzer.choosing.request import CheckResult
-from tensortrail.cli.console import counted
+from tensortrail.plurals import counted
 
 _SHOWN = 5
 

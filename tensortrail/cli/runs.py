@@ -54,11 +54,11 @@ def _list(folder: Path, format: str) -> int:
 
 def _lines(runs: Sequence[KeptRun]) -> list[str]:
     from tensortrail.inert import inert
-    from tensortrail.tracer.exports.text import count_of
+    from tensortrail.plurals import counted
     from tensortrail.tracer.reading.sentences import size
 
     rows = [
-        (each.folder.name, _when(each), each.outcome, count_of(each.processes, "process"),
+        (each.folder.name, _when(each), each.outcome, counted(each.processes, "process"),
          size(each.nbytes), _program(each))
         for each in runs
     ]  # fmt: skip

@@ -8,8 +8,9 @@ from argparse import Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tensortrail.cli.console import counted, say, write_bytes
+from tensortrail.cli.console import say, write_bytes
 from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
+from tensortrail.plurals import counted
 
 if TYPE_CHECKING:
     from tensortrail.analyzer.fixing.suggestions import Plan

@@ -6,6 +6,7 @@ from collections import Counter
 
 from tensortrail.findings import Finding, Report, Safety, Severity, Site
 from tensortrail.inert import inert_path
+from tensortrail.plurals import counted
 
 _MARKS = {Safety.SAFE: "[*]", Safety.UNSAFE: "[unsafe fix]"}
 
@@ -15,9 +16,9 @@ def closing(report: Report) -> str:
     if report.known:
         text += f" {report.known} more in the baseline."
     if report.hidden:
-        text += f" {_count(report.hidden, 'note')} hidden."
+        text += f" {counted(report.hidden, 'note')} hidden."
     if report.problems:
-        text += f" {_count(len(report.problems), 'problem')} above."
+        text += f" {counted(len(report.problems), 'problem')} above."
     return text
 
 
@@ -47,18 +48,18 @@ def place_of(site: Site, column: bool = True) -> str:
 
 
 def _nothing_found(report: Report) -> str:
-    fixed = f" {_count(report.fixed, 'finding')} fixed." if report.fixed else ""
+    fixed = f" {counted(report.fixed, 'finding')} fixed." if report.fixed else ""
     what = "No errors or warnings" if report.hidden else "No findings"
     if not report.files_checked:
         return f"{what}.{fixed}"
-    return f"{what}: {_count(report.files_checked, 'file')} checked.{fixed}"
+    return f"{what}: {counted(report.files_checked, 'file')} checked.{fixed}"
 
 
 def _found(report: Report) -> str:
     by_severity = Counter(finding.severity for finding in report.findings)
-    parts = [_count(by_severity[each], each.value) for each in Severity if by_severity[each]]
-    text = f"Found {_count(len(report.findings), 'finding')} ({', '.join(parts)})"
-    text += f" in {_count(report.files_checked, 'file')}."
+    parts = [counted(by_severity[each], each.value) for each in Severity if by_severity[each]]
+    text = f"Found {counted(len(report.findings), 'finding')} ({', '.join(parts)})"
+    text += f" in {counted(report.files_checked, 'file')}."
     if report.fixed:
         text += f" {report.fixed} fixed."
     safety = Counter(_best(finding) for finding in report.findings)
@@ -74,7 +75,3 @@ def _found(report: Report) -> str:
 def _best(finding: Finding) -> Safety | None:
     """The safety of the fix that would be applied."""
     return finding.fixes[0].safety if finding.fixes else None
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" + ("" if number == 1 else "s")

@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from tensortrail.cli.console import counted, fail, say, write_output
+from tensortrail.cli.console import fail, say, write_output
 from tensortrail.cli.doctor.report import (
     checks_as_objects,
     chosen_codes,
@@ -19,6 +19,7 @@ from tensortrail.cli.doctor.report import (
     write_report,
 )
 from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
+from tensortrail.plurals import counted
 
 if TYPE_CHECKING:
     from tensortrail.doctor.checkpoint.examine import Examination

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tensortrail import __version__
-from tensortrail.cli.console import counted, fail, wants_color
+from tensortrail.cli.console import fail, wants_color
 from tensortrail.cli.doctor.report import write_report
 from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
+from tensortrail.plurals import counted
 
 if TYPE_CHECKING:
     from tensortrail.doctor.saves.plan import SavePlan

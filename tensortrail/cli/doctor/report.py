@@ -9,10 +9,11 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from tensortrail import __version__
-from tensortrail.cli.console import counted, say, wants_color, width, write_output, write_text
+from tensortrail.cli.console import say, wants_color, width, write_output, write_text
 from tensortrail.config import Config
 from tensortrail.doctor.checks import NOT_SELECTED, Check
 from tensortrail.findings import Finding, Report
+from tensortrail.plurals import counted
 
 
 class Examined(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from tensortrail.cli.console import counted, fail
+from tensortrail.cli.console import fail
 from tensortrail.cli.doctor.report import (
     checks_as_objects,
     chosen_codes,
@@ -14,6 +14,7 @@ from tensortrail.cli.doctor.report import (
     write_report,
 )
 from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
+from tensortrail.plurals import counted
 
 if TYPE_CHECKING:
     from tensortrail.doctor.settings.examine import Examination

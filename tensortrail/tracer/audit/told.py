@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tensortrail.inert import inert_path
+from tensortrail.plurals import counted
 from tensortrail.tracer.audit.changes import HARMLESS, Change
 
 MOST_NAMES = 3
@@ -18,7 +19,7 @@ def told(names: tuple[str, str], changes: Sequence[Change]) -> Iterator[str]:
         after = "the next time there"
     whole = all(each.is_harmless for each in changes)
     verdict = "all hold the same values" if whole else "not all hold the same values"
-    count = f"{len(changes)} tensor{'s' * (len(changes) != 1)}"
+    count = counted(len(changes), "tensor")
     yield inert_path(f"weights, {before} -> {after}: {count}, {verdict}")
     for word in ORDER:
         found = [each for each in changes if each.became.value == word]

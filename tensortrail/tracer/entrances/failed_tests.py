@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from tensortrail.tracer.exports.text import count_of
+from tensortrail.plurals import counted
 from tensortrail.tracer.identity.unrecorded_frames import without_our_frames
 
 MOST_READ = 50
@@ -33,7 +33,7 @@ class FailedTests:
         """The tests that failed after as many were explained as a session explains."""
         if not self._unread:
             return []
-        more = count_of(len(self._unread), "failed test")
+        more = counted(len(self._unread), "failed test")
         return [
             f"{more} not explained, as {MOST_READ} others are: run one alone for its explanation, "
             f"{min(self._unread)} for example"

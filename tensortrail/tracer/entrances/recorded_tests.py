@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tensortrail.plurals import counted
 from tensortrail.tracer.entrances import xdist
 from tensortrail.tracer.entrances.failed_tests import FailedTests, add_section, raised
 from tensortrail.tracer.entrances.found_in_tests import KEY, FoundInTests
-from tensortrail.tracer.exports.text import count_of
 from tensortrail.tracer.reading.timeline import open_run
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class RecordedTests:
         if not self._found.directory:
             return
         terminalreporter.write_sep("=", "tensortrail")
-        events = count_of(self._found.events, "event")
+        events = counted(self._found.events, "event")
         terminalreporter.write_line(f"{events} in {self._found.directory}")
         self._found.write(terminalreporter, self._check)
 

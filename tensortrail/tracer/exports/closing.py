@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Finding, Safety
 from tensortrail.inert import inert
+from tensortrail.plurals import counted
 from tensortrail.tracer.exports.finding_lines import lines_of, shown
-from tensortrail.tracer.exports.text import count_of, move_line
+from tensortrail.tracer.exports.text import move_line
 from tensortrail.tracer.reading.sentences import size
 from tensortrail.tracer.reading.summary import LineMoves, Summary
 from tensortrail.tracer.reading.timeline import RunTimeline
@@ -30,11 +31,11 @@ def closing(
     """`error` is the class of an exception that ended the program and was not explained. Where one
     was, the explanation said what to change."""
     summary = Summary(timeline)
-    events = count_of(sum(summary.counts.values()), "event")
+    events = counted(sum(summary.counts.values()), "event")
     lines = [inert(f"tensortrail: {events} in {directory}")]
     lines += _moved(summary.moves_by_line)
     if met := summary.meetings:
-        lines.append(f"  {count_of(len(met), 'place')} where tensors of different devices met")
+        lines.append(f"  {counted(len(met), 'place')} where tensors of different devices met")
     lines += shown(lines_of(findings, not explained), MOST_FINDINGS, color)
     if error and not findings:
         lines.append(inert(f"  the program ended with {error}, which is not explained by this run"))
@@ -59,7 +60,7 @@ def has_patch(finding: Finding) -> bool:
 def _moved(moves: Sequence[LineMoves]) -> Iterator[str]:
     yield from (f"  {inert(move_line(each))}" for each in moves[:MOST_MOVES])
     if rest := moves[MOST_MOVES:]:
-        lines = f"{len(rest)} more line{'s' * (len(rest) > 1)}"
+        lines = counted(len(rest), "more line")
         yield f"  {size(sum(each.nbytes for each in rest)):>9}  at {lines}"
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from tensortrail.findings import Finding
 from tensortrail.inert import inert
+from tensortrail.plurals import counted
 from tensortrail.rules.timeline import Event
 from tensortrail.tracer.exports.private import Private
-from tensortrail.tracer.exports.text import count_of
 from tensortrail.tracer.reading.sentences import place
 from tensortrail.tracer.reading.summary import Summary
 from tensortrail.tracer.reading.timeline import RunTimeline
@@ -30,7 +30,7 @@ def _lines(timeline: RunTimeline, findings: Sequence[Finding]) -> Iterator[str]:
     header = timeline.parts[0].header
     yield _versions(header)
     summary = Summary(timeline)
-    facts = [count_of(len(timeline.parts), "process"), *_devices(summary)]
+    facts = [counted(len(timeline.parts), "process"), *_devices(summary)]
     if header.get("rehearse"):
         facts.append(f"rehearsed on {header['rehearse']}")
     yield ", ".join(facts)
@@ -42,7 +42,7 @@ def _lines(timeline: RunTimeline, findings: Sequence[Finding]) -> Iterator[str]:
         yield ""
         yield from _finding(finding)
     if len(findings) > MOST_FINDINGS:
-        yield f"and {count_of(len(findings) - MOST_FINDINGS, 'finding')} more"
+        yield f"and {counted(len(findings) - MOST_FINDINGS, 'finding')} more"
     if not findings:
         yield "no findings"
 

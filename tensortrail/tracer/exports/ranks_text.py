@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tensortrail.inert import inert
-from tensortrail.tracer.exports.text import count_of
+from tensortrail.plurals import counted
 from tensortrail.tracer.reading.ranks.deeds import Difference
 from tensortrail.tracer.reading.ranks.names import named
 from tensortrail.tracer.reading.ranks.run_of_ranks import RunOfRanks
@@ -70,15 +70,15 @@ def _head(run: RunOfRanks) -> Any:
     from rich.text import Text
 
     facts = [
-        count_of(run.events, "event"),
-        count_of(len(run.ranks), "rank"),
+        counted(run.events, "event"),
+        counted(len(run.ranks), "rank"),
         f"{run.seconds:.1f} s" if run.seconds >= 1 else f"{run.seconds * 1e3:.0f} ms",
         f"torch {run.header.get('torch', '?')}",
     ]
     if run.processes > len(run.ranks):
-        facts.insert(2, count_of(run.processes, "process"))
+        facts.insert(2, counted(run.processes, "process"))
     if run.dropped:
-        facts.append(f"{count_of(run.dropped, 'event')} dropped at the size limit")
+        facts.append(f"{counted(run.dropped, 'event')} dropped at the size limit")
     if run.open_ended:
-        facts.append(f"{count_of(run.open_ended, 'process')} without a recorded end")
+        facts.append(f"{counted(run.open_ended, 'process')} without a recorded end")
     return Text.assemble((inert(run.program), "bold"), "\n", (" · ".join(facts), "dim"))

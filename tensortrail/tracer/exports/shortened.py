@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tensortrail.tracer.exports.text import count_of
+from tensortrail.plurals import counted
 
 
 def first_of(lines: Sequence[str], most: int, what: str = "") -> Iterator[str]:
     """The first lines, indented, and how many more there are (of `what`)."""
     yield from (f"  {line}" for line in lines[:most])
     if (left := len(lines) - most) > 0:
-        yield f"  and {count_of(left, what) if what else f'{left:,}'} more"
+        yield f"  and {counted(left, what) if what else f'{left:,}'} more"

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tensortrail.inert import inert
+from tensortrail.plurals import counted
 from tensortrail.rules.shared.refused_memory import filled_of
 from tensortrail.rules.shared.sizes import memory
 from tensortrail.rules.timeline import Did, Event
@@ -59,17 +60,17 @@ def _head(timeline: RunTimeline, summary: Summary) -> Any:
     program = " ".join(map(str, argv)) if isinstance(argv, (list, tuple)) else "?"
     events = sum(summary.counts.values())
     facts = [
-        count_of(events, "event"),
-        count_of(len(timeline.parts), "process"),
+        counted(events, "event"),
+        counted(len(timeline.parts), "process"),
         f"{summary.seconds:.1f} s" if summary.seconds >= 1 else f"{summary.seconds * 1e3:.0f} ms",
         f"torch {header.get('torch', '?')}",
     ]
     dropped = sum(n for part in timeline.parts for n in part.dropped.values())
     if dropped:
-        facts.append(f"{count_of(dropped, 'event')} dropped at the size limit")
+        facts.append(f"{counted(dropped, 'event')} dropped at the size limit")
     open_ended = sum(not part.closed for part in timeline.parts)
     if open_ended:
-        facts.append(f"{count_of(open_ended, 'process')} without a recorded end")
+        facts.append(f"{counted(open_ended, 'process')} without a recorded end")
     return Text.assemble((inert(program), "bold"), "\n", (" · ".join(facts), "dim"))
 
 
@@ -132,9 +133,9 @@ def _devices(summary: Summary, timeline: RunTimeline, bars: int) -> Iterator[Any
         return
     curves = {curve.device: curve for curve in summary.bytes_over_time(bars)}
     # The table of what filled a device counts more: tensors that no event tells of.
-    counted = ", as far as storages were seen" * any(map(filled_of, summary.errors))
+    seen_only = ", as far as storages were seen" * any(map(filled_of, summary.errors))
     table = _table(
-        f"Bytes by device{counted}", ("device", "left"), ("at the end", "right"),
+        f"Bytes by device{seen_only}", ("device", "left"), ("at the end", "right"),
         ("storages", "right"), ("most", "right"), ("over time", "left"), ("largest", "left"),
     )  # fmt: skip
     for use in uses:
@@ -240,8 +241,3 @@ def move_line(each: Any) -> str:
     times = f" in {each.count} moves" if each.count > 1 else ""
     way = f"{each.source} -> {each.target}"
     return f"{sentences.size(each.nbytes):>9}  {way}{times}  {place(each.site or each.by)}"
-
-
-def count_of(number: int, noun: str) -> str:
-    plural = "es" if noun.endswith("ss") else "s"
-    return f"{number:,} {noun}{'' if number == 1 else plural}"

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tensortrail.findings import Finding, Severity, Site
+from tensortrail.plurals import counted
 from tensortrail.rules import Event, Rule, Timeline
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.noticing.written_checkpoints import VERIFIED
@@ -71,8 +72,7 @@ def told_of_saves(timeline: Timeline) -> Iterator[str]:
         return
     left_out = [each for each in events if "problem" in each.facts]
     damaged = sum(bool(each.facts.get("found")) for each in events)
-    verified = len(events) - len(left_out)
-    yield f"{verified} save{'s' * (verified != 1)} verified, {damaged} with findings"
+    yield f"{counted(len(events) - len(left_out), 'save')} verified, {damaged} with findings"
     for event in left_out[:_SHOWN]:
         path = event.facts.get("path", "")
         yield f"not verified: {path}: {event.facts['problem']}"

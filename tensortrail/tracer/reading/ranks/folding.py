@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+from tensortrail.plurals import counted
 from tensortrail.tracer.reading.ranks.names import named
 from tensortrail.tracer.reading.ranks.statements import (
     DEVICES,
@@ -80,24 +81,20 @@ def _differ(ranks: Sequence[str]) -> str:
 
 
 def _moved(amounts: Amounts) -> str:
-    return f"{size(int(amounts[0]))} in {_count(amounts[1], 'move')}"
+    return f"{size(int(amounts[0]))} in {counted(int(amounts[1]), 'move')}"
 
 
 def _lie(amounts: Amounts) -> str:
     nbytes, storages, most = amounts
-    return f"{size(int(nbytes))} in {_count(storages, 'storage')}, at most {size(int(most))}"
-
-
-def _count(number: float, noun: str) -> str:
-    return f"{int(number):,} {noun}{'' if number == 1 else 's'}"
+    return f"{size(int(nbytes))} in {counted(int(storages), 'storage')}, at most {size(int(most))}"
 
 
 SAID: dict[str, Callable[[Amounts], str]] = {
     MOVES: _moved,
     DEVICES: _lie,
     PHASES: lambda amounts: f"{amounts[0]:.3f} s",
-    MEETINGS: lambda amounts: _count(amounts[0], "time"),
-    ERRORS: lambda amounts: _count(amounts[0], "time"),
+    MEETINGS: lambda amounts: counted(int(amounts[0]), "time"),
+    ERRORS: lambda amounts: counted(int(amounts[0]), "time"),
 }
 
 
