@@ -9,6 +9,7 @@ from tensortrail.findings import Severity
 from tensortrail.patterns import pattern
 from tensortrail.rules import Kind, Module
 from tensortrail.rules.defaults import with_defaults
+from tensortrail.rules.devices._goes_on_in_numpy import goes_on_in_numpy
 from tensortrail.rules.devices._leaves import is_parameter
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import MOVES
@@ -176,7 +177,8 @@ def weight(module: Module, call: ast.Call) -> Severity:
     if _is_left_to_its_default(module, call):
         return Severity.NOTE
     if isinstance(module.statement_of(call), ast.Expr) and any(
-        each(module, call) for each in (_is_replaced_next, _is_deleted_next, _is_done_with)
+        each(module, call)
+        for each in (_is_replaced_next, _is_deleted_next, _is_done_with, _is_read_by_numpy)
     ):
         return Severity.NOTE
     if moves_bytes(module, call):
@@ -220,6 +222,13 @@ def _is_done_with(module: Module, call: ast.Call) -> bool:
     later = (each for each in module.later(module.statement_of(call), ast.Name))
     read = any(each.id == moved.id and isinstance(each.ctx, ast.Load) for each in later)
     return made and inside and not read
+
+
+def _is_read_by_numpy(module: Module, call: ast.Call) -> bool:
+    moved = what_is_moved(call)
+    if not isinstance(moved, ast.Name) or called(call) == "cpu":
+        return False
+    return goes_on_in_numpy(module, module.statement_of(call), moved.id)
 
 
 def _is_made(node: ast.expr) -> bool:

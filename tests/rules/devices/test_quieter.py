@@ -100,3 +100,40 @@ TABLE = (
 @pytest.mark.parametrize("number", ["step", "rows"])
 def test_a_number_whose_name_is_bound_to_a_tensor_later(number: str) -> None:
     assert not findings("DEV521", TABLE.format(number=number))
+
+
+SHOWN = (
+    "import torch\n\n\ndef scores(model, paths, device):\n    rows = []\n    for path in paths:\n"
+    "        row = torch.tensor(model.read(path))\n        row.to(device)\n"
+    "        rows.append(row)\n    rows = torch.cat(rows)\n    return {last}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("last", "expected"),
+    [
+        ("rows", Severity.ERROR),
+        ("rows.cpu().numpy()", Severity.ERROR),
+        ("rows.numpy()", Severity.NOTE),
+    ],
+)
+def test_a_lost_move_of_what_numpy_reads(last: str, expected: Severity) -> None:
+    assert severity("DEV504", SHOWN.format(last=last)) is expected
+
+
+OF_META = (
+    "import torch\n\n\ndef convert(model: torch.nn.Linear):\n"
+    "    if model.weight.device {sign} 'meta':\n        {step}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("sign", "step", "expected"),
+    [
+        ("!=", "model.weight.data = torch.nn.functional.normalize(model.weight)", Severity.NOTE),
+        ("!=", "model.scale = model.weight.max().item()", Severity.ERROR),
+        ("==", "model.weight.data = torch.zeros(4, 4)", Severity.ERROR),
+    ],
+)
+def test_what_is_computed_on_meta_too(sign: str, step: str, expected: Severity) -> None:
+    assert severity("DEV501", OF_META.format(sign=sign, step=step)) is expected
