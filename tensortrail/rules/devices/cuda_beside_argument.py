@@ -265,6 +265,7 @@ class Masked(nn.Module):
             and (module.may_use_cpu() or module.numbered_gpu() is not None)
         )
         sure = sure and not module.sets_current_gpu()
+        sure = sure and not _is_always_on_the_gpu(module, function, there)
         return self.finding(
             module,
             put,
@@ -274,6 +275,19 @@ class Masked(nn.Module):
             trail=((put, "put on the current GPU"), (met, f"meets a tensor {described(there)}")),
             fixes=[_fix(module, put, device_expression(places, there, function, put))],
         )
+
+
+def _is_always_on_the_gpu(module: Module, function: FunctionNode, there: Place) -> bool:
+    """All callers of the function are in this file, and each has put the argument on the current
+    GPU."""
+    if there.where is not Where.OF or module.passed_elsewhere(function, there.subject):
+        return False
+    held = [each for _, each in module.passed(function, there.subject)]
+    return bool(held) and all(
+        each.places
+        and all(at.where is Where.LITERAL and at.subject == "cuda" for at in each.places)
+        for each in held
+    )
 
 
 def _named(others: tuple[str, int] | None) -> str:

@@ -32,6 +32,7 @@ _OF_NUMBERS = frozenset({Kind.WRITTEN_TOGETHER, Kind.SAME_CALLEE})
 """Ways of a tensor without dimension that say something: elsewhere it may be on any device."""
 _OF_MOVES = frozenset({Kind.ONE_CALL, Kind.SAME_CALLEE})
 """Ways that say something beside a tensor that was moved to a device, not made there."""
+_SIZED = ("torch.zeros", "torch.ones", "torch.empty", "torch.full")
 _ENOUGH = {Kind.ATTRIBUTES: 2, Kind.RETURNED: 2}
 
 
@@ -163,6 +164,25 @@ class SiblingWithoutDevice(Rule):
             "    step = torch.ones(n, device=x.device) if capturable else torch.ones(n)\n"
             "    return rows, step\n"
         ),
+        Good(
+            """\
+import torch
+
+def dense(level, device):
+    counts = torch.tensor([8**level], dtype=torch.int32)
+    codes = torch.full((counts,), 255, device=device, dtype=torch.uint8)
+    return codes, counts
+
+def adjacency(pairs: torch.Tensor, count, sparse):
+    device = pairs.device
+    if sparse:
+        ones = torch.ones(pairs.shape[1], device=device)
+        found = torch.sparse.FloatTensor(pairs, ones, (count, count))
+    else:
+        found = torch.zeros(count, count, device=device)
+    return found
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -213,9 +233,25 @@ def _may_be_forgotten(module: Module, function: FunctionNode, call: ast.Call) ->
         return False
     if _is_moved_with_all(module, call) or is_named_for_the_cpu(module, call):
         return False
+    if _is_a_size(module, function, call):
+        return False
     if any(_CHOSEN.search(each.text) for each in module.guards_of(call)):
         return False
     return not is_beforehand(module, call) and not _holds_nothing(call)
+
+
+def _is_a_size(module: Module, function: FunctionNode, call: ast.Call) -> bool:
+    """`counts = torch.tensor([8])`, then `torch.zeros((counts,))`: sizes are read on the CPU."""
+    statement = module.statement_of(call)
+    if not isinstance(statement, ast.Assign) or statement.value is not call:
+        return False
+    names = {each.id for each in statement.targets if isinstance(each, ast.Name)}
+    return any(
+        isinstance(each, ast.Name) and each.id in names
+        for factory in module.calls(*_SIZED, inside=function)
+        for size in factory.args[:1]
+        for each in (size.elts if isinstance(size, ast.Tuple) else [size])
+    )
 
 
 def _is_moved_with_all(module: Module, call: ast.Call) -> bool:

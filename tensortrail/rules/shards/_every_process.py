@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tensortrail.rules.shards._of_all_ranks import asks_for_rank, made_by_all, mentions_rank
-from tensortrail.rules.shared.objects import keyword
+from tensortrail.rules.shared.functions import called_here
+from tensortrail.rules.shared.objects import calls_in, keyword
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.view import Module
 
@@ -88,6 +89,18 @@ def _behind(module: Module, test: ast.expr) -> Iterator[str]:
     for each in ast.walk(test):
         if isinstance(each, ast.Name):
             yield module.text(behind(module, each))
+        elif isinstance(each, ast.Attribute):
+            yield from _given_to(module, module.text(each))
+
+
+def _given_to(module: Module, attribute: str) -> Iterator[str]:
+    """What the file binds `args.saves` to, with the functions of the file that it asks."""
+    for statement in module.nodes(ast.Assign):
+        if any(module.text(each) == attribute for each in statement.targets):
+            yield module.text(statement.value)
+            for call in calls_in(module, statement.value):
+                asked = called_here(module, call)
+                yield module.text(asked) if asked is not None else ""
 
 
 def _is_the_same(module: Module, path: ast.expr, depth: int = 6) -> bool:

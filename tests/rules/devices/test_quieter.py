@@ -137,3 +137,131 @@ OF_META = (
 )
 def test_what_is_computed_on_meta_too(sign: str, step: str, expected: Severity) -> None:
     assert severity("DEV501", OF_META.format(sign=sign, step=step)) is expected
+
+
+BEHIND = (
+    "import torch\n\n\ndef batch(rows, device):\n    return torch.stack(rows).to(device)\n\n\n"
+    "def update(rows, device):\n    {first}\n    return batch(rows)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("first", "expected"),
+    [("print(device)", Severity.ERROR), ("raise NotImplementedError", Severity.NOTE)],
+)
+def test_what_nothing_comes_to(first: str, expected: Severity) -> None:
+    assert severity("DEV595", BEHIND.format(first=first)) is expected
+
+
+HEADS = (
+    HEAD + "class Net(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n"
+    "        self.base = nn.Linear(n, n)\n        self.head = nn.Linear(n, 1)\n"
+    "        self.parts = self.base, nn.Linear(n, 1)\n\n"
+    "    def groups(self):\n        {first}\n        return [p.weight for p in self.parts]\n\n"
+    "    def forward(self, x):\n        return self.parts[{place}](x)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("first", "place", "expected"),
+    [
+        ("self.parts = self.parts[0], self.head", 0, None),
+        ("self.parts = self.parts[0], self.head", 1, Severity.ERROR),
+        ("print(self.head)", 0, Severity.ERROR),
+    ],
+)
+def test_a_container_that_is_replaced_before_it_is_read(
+    first: str, place: int, expected: Severity | None
+) -> None:
+    assert severity("DEV544", HEADS.format(first=first, place=place)) is expected
+
+
+MOVED = (
+    "import torch\n\n\nclass Codes:\n    def __init__(self, codes: torch.nn.Parameter):\n"
+    "        assert codes.dtype {said}\n        self.codes = codes\n\n"
+    "    def to(self, device):\n        moved = self.codes.to(device)\n"
+    "        if moved.data_ptr() == self.codes.data_ptr():\n            return self\n"
+    "        return Codes(moved)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [("== torch.uint8", Severity.NOTE), ("== torch.float32", Severity.ERROR)],
+)
+def test_a_tensor_that_has_to_be_of_whole_numbers(said: str, expected: Severity) -> None:
+    assert severity("STO201", MOVED.format(said=said)) is expected
+
+
+NAMED = (
+    "import torch\n\n\ndef load(params, places: dict[str, int | str | torch.device]):\n"
+    "    for name, param in params.items():\n        place = places[name]\n"
+    "        if place {other}:\n            continue\n"
+    "        if place == 'cpu':\n            param.fill_(0)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("other", "expected"), [("== 'disk'", Severity.NOTE), ("is None", Severity.WARNING)]
+)
+def test_a_name_of_what_is_no_device(other: str, expected: Severity) -> None:
+    assert severity("DEV501", NAMED.format(other=other)) is expected
+
+
+SCALED = (
+    HEAD + "class Run:\n    def step(self, loss):\n        with self.model.{context}():\n"
+    "            loss.backward()\n\n    def scale(self, factor: torch.Tensor):\n"
+    "        for p in self.model.parameters():\n            p.grad.mul_(factor)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("context", "expected"), [("no_sync", Severity.NOTE), ("timed", Severity.WARNING)]
+)
+def test_each_process_has_one_gpu(context: str, expected: Severity) -> None:
+    assert severity("DEV565", SCALED.format(context=context)) is expected
+
+
+ASKS = (
+    "import torch\n\n\ndef kernel_for(device='cuda'):\n    device = torch.device(device)\n"
+    "    return {body}\n\n\n"
+    "def load(net, device):\n    net.to(device)\n    return kernel_for()\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("torch.cuda.get_device_capability(device)", Severity.NOTE),
+        ("torch.zeros(3, device=device)", Severity.WARNING),
+    ],
+)
+def test_a_function_that_only_asks_what_a_gpu_can_do(body: str, expected: Severity) -> None:
+    assert severity("DEV550", ASKS.format(body=body)) is expected
+
+
+BROUGHT = (
+    "import torch\n\n\ndef _order(codes):\n"
+    "    steps = torch.arange(8).cuda()\n    return codes + steps + codes.new_zeros(1)\n\n\n"
+    "def unpack(codes, bits, device):\n    print(codes.device)\n    codes = {brought}\n"
+    "    return _order(codes.to(torch.int16 if bits == 8 else torch.int8))\n"
+)
+
+
+@pytest.mark.parametrize(("brought", "expected"), [("codes.cuda()", False), ("codes", True)])
+def test_what_every_caller_brings_to_the_gpu(brought: str, expected: bool) -> None:
+    found = severity("DEV538", BROUGHT.format(brought=brought))
+    assert (found is not None) is expected or found is Severity.NOTE
+
+
+OTHER = (
+    "import torch\nimport warp\n\n\ndef as_array(x: torch.Tensor | warp.array, device):\n"
+    "    if isinstance(x, {cls}):\n        return x.numpy()\n    return x.to(device)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("cls", "expected"), [("warp.array", None), ("torch.Tensor", Severity.NOTE)]
+)
+def test_an_array_of_another_library(cls: str, expected: Severity | None) -> None:
+    assert severity("DEV503", OTHER.format(cls=cls)) is expected
