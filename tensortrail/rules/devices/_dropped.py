@@ -9,6 +9,7 @@ from tensortrail.findings import Severity
 from tensortrail.patterns import pattern
 from tensortrail.rules import Kind, Module
 from tensortrail.rules.defaults import with_defaults
+from tensortrail.rules.devices._branches_of_moves import is_only_if_tensor
 from tensortrail.rules.devices._goes_on_in_numpy import goes_on_in_numpy
 from tensortrail.rules.devices._leaves import is_parameter
 from tensortrail.rules.shared.in_tests import in_tests
@@ -184,7 +185,9 @@ def weight(module: Module, call: ast.Call) -> Severity:
     if moves_bytes(module, call):
         if _is_answered(module, call):
             return Severity.NOTE
-        may_be_there = _is_made_like_another(module, call)
+        may_be_there = _is_made_like_another(module, call) or is_only_if_tensor(
+            module, call, what_is_moved(call)
+        )
         return Severity.WARNING if may_be_there else Severity.ERROR
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     same = method == "clone" or _is_in_order(call)
@@ -356,16 +359,3 @@ def _is_answered(module: Module, call: ast.Call) -> bool:
     return _is_to_another(call) and any(
         isinstance(each, ast.Call) and module.is_of_project(each) for each in origins
     )
-
-
-def never_runs(module: Module, statement: ast.stmt, call: ast.Call) -> bool:
-    """`if x.device == "cpu": x.to(device)` is never reached (DEV501)."""
-    asked = f"{module.text(what_is_moved(call))}.device"
-    for guard in module.guards_of(statement):
-        match guard.test:
-            case ast.Compare(left=left, ops=[ast.Eq() | ast.NotEq() as sign], comparators=[name]):
-                equal = guard.holds is isinstance(sign, ast.Eq)
-                text = isinstance(name, ast.Constant) and isinstance(name.value, str)
-                if equal and text and module.text(left) == asked:
-                    return True
-    return False

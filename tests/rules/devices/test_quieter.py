@@ -265,3 +265,17 @@ OTHER = (
 )
 def test_an_array_of_another_library(cls: str, expected: Severity | None) -> None:
     assert severity("DEV503", OTHER.format(cls=cls)) is expected
+
+
+LOOK = (
+    "import torch\n\n\ndef look(points, up={usual}):\n    if isinstance(up, list):\n"
+    "        up = torch.tensor(up, device=points.device)\n    elif torch.is_tensor(up):\n"
+    "        up.to(points.device)\n    return points + up\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("usual", "expected"), [("[0, 1, 0]", Severity.WARNING), ("torch.ones(3)", Severity.ERROR)]
+)
+def test_a_tensor_that_few_callers_give(usual: str, expected: Severity) -> None:
+    assert severity("DEV504", LOOK.format(usual=usual)) is expected
