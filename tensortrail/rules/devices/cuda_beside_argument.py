@@ -10,6 +10,7 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.devices._at_hand import at_hand_in, device_read, is_cuda_literal
 from tensortrail.rules.devices._beforehand import is_example
+from tensortrail.rules.devices._callers import is_brought_to_the_gpu
 from tensortrail.rules.devices._device_aware import is_of_module, sets_up
 from tensortrail.rules.devices._lying import (
     described,
@@ -265,7 +266,7 @@ class Masked(nn.Module):
             and (module.may_use_cpu() or module.numbered_gpu() is not None)
         )
         sure = sure and not module.sets_current_gpu()
-        sure = sure and not _is_always_on_the_gpu(module, function, there)
+        sure = sure and not is_brought_to_the_gpu(module, function, there)
         return self.finding(
             module,
             put,
@@ -275,19 +276,6 @@ class Masked(nn.Module):
             trail=((put, "put on the current GPU"), (met, f"meets a tensor {described(there)}")),
             fixes=[_fix(module, put, device_expression(places, there, function, put))],
         )
-
-
-def _is_always_on_the_gpu(module: Module, function: FunctionNode, there: Place) -> bool:
-    """All callers of the function are in this file, and each has put the argument on the current
-    GPU."""
-    if there.where is not Where.OF or module.passed_elsewhere(function, there.subject):
-        return False
-    held = [each for _, each in module.passed(function, there.subject)]
-    return bool(held) and all(
-        each.places
-        and all(at.where is Where.LITERAL and at.subject == "cuda" for at in each.places)
-        for each in held
-    )
 
 
 def _named(others: tuple[str, int] | None) -> str:
