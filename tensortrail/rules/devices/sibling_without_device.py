@@ -261,7 +261,9 @@ def _is_moved_with_all(module: Module, call: ast.Call) -> bool:
 
 
 def _holds_nothing(call: ast.Call) -> bool:
-    """`torch.empty(0)` stands for a tensor that is not there."""
+    """`torch.empty(0)` and `torch.Tensor()` stand for a tensor that is not there."""
+    if not call.args and not call.keywords:
+        return called(call).endswith("Tensor")
     size = call.args[0] if len(call.args) == 1 else None
     return isinstance(size, ast.Constant) and size.value == 0 and called(call) == "empty"
 
@@ -342,7 +344,9 @@ def _says_something(
         if way.kind not in _OF_MOVES or not known:
             return False
     held = module.places(function).seen.get(call)
-    return held is None or not held.may_be_scalar or way.kind in _OF_NUMBERS
+    if held is None or not held.may_be_scalar:
+        return True
+    return way.kind in _OF_NUMBERS and not isinstance(module.parent(call), ast.BinOp)
 
 
 def _moves_a_tensor(module: Module, move: ast.Call) -> bool:

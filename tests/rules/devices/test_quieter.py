@@ -279,3 +279,54 @@ LOOK = (
 )
 def test_a_tensor_that_few_callers_give(usual: str, expected: Severity) -> None:
     assert severity("DEV504", LOOK.format(usual=usual)) is expected
+
+
+STATE = (
+    "import torch\n\n\ndef resume(path, rank):\n    if rank == -1:\n        place = None\n"
+    "    else:\n        place = {place}\n    held = torch.load(path, map_location=place)\n"
+    "    torch.set_rng_state(held['rng'])\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [("{'cuda:0': f'cuda:{rank}'}", None), ("f'cuda:{rank}'", Severity.WARNING)],
+)
+def test_a_map_that_leaves_the_cpu_as_it_is(place: str, expected: Severity | None) -> None:
+    assert severity("DEV598", STATE.replace("{place}", place)) is expected
+
+
+CHOSEN = (
+    "import torch\nfrom transformers import AutoModel\n\n\ndef forecast(name, rows):\n"
+    "    {first}\n    place = 'cuda' if torch.cuda.is_available() else 'cpu'\n    {then}\n"
+    "    return net(rows.to(place))\n"
+)
+MADE_THERE = "net = AutoModel.from_pretrained(name, device_map={place})"
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "expected"),
+    [
+        (MADE_THERE.format(place="'auto'"), "print(place)", Severity.WARNING),
+        ("print(rows)", MADE_THERE.format(place="place"), None),
+    ],
+)
+def test_a_device_of_what_is_made_after_the_choice(
+    first: str, then: str, expected: Severity | None
+) -> None:
+    assert severity("DEV510", CHOSEN.format(first=first, then=then)) is expected
+
+
+KEPT = (
+    "import functools\n\nimport torch\n\n\n@functools.lru_cache\ndef mask(n: int):\n"
+    "    return torch.ones(n, device=torch.cuda.current_device())\n\n\n"
+    "def main(rank):\n    {first}\n    return mask(3)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("first", "expected"),
+    [("torch.cuda.set_device(rank)", Severity.NOTE), ("print(rank)", Severity.WARNING)],
+)
+def test_a_cache_of_a_process_with_one_gpu(first: str, expected: Severity) -> None:
+    assert severity("DEV511", KEPT.format(first=first)) is expected
