@@ -18,7 +18,7 @@ from tensortrail.rules.devices._compared_names import (
 )
 from tensortrail.rules.devices._device_names_held import is_compared_otherwise, is_named_too
 from tensortrail.rules.devices._device_values import is_chain, is_device, source_of_device
-from tensortrail.rules.devices._only_moves import always_moves
+from tensortrail.rules.devices._only_moves import always_moves, only_loads
 from tensortrail.rules.devices._switched_off import is_switched
 from tensortrail.rules.shared.imports import imports_torch
 from tensortrail.rules.shared.sentences import only_logs
@@ -38,9 +38,9 @@ class DeviceEqStr(Rule):
     - `match t.device:` with `case "cuda":`.
 
     Reported as a note: a branch that only moves (`if x.device != "cpu": x = x.cpu()`) or empties a
-    cache, a comparison beside a flag that depends on the type of the device, and `!= "meta"` before
-    what only computes, which stays on meta; and what may be a name as well, if the function asks
-    whether it is "disk" or another word that is no device.
+    cache, a choice of where a state dict is loaded, a comparison beside a flag that depends on the
+    type of the device, and `!= "meta"` before what only computes, which stays on meta; and what may
+    be a name as well, if the function asks whether it is "disk" or another word that is no device.
 
     ## Why is this bad?
     The branch is never taken, or always: a model that should stay on meta is built on the GPU.
@@ -296,6 +296,8 @@ def _weight(
     module: Module, node: ast.expr, device: ast.expr, names: list[ast.expr], certain: bool
 ) -> Severity:
     if always_moves(module, node) or is_named_too(module, device) or is_switched(module, node):
+        return Severity.NOTE
+    if only_loads(module, node):
         return Severity.NOTE
     if not certain and is_compared_otherwise(module, device):
         return Severity.NOTE

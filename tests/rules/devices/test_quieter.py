@@ -330,3 +330,23 @@ KEPT = (
 )
 def test_a_cache_of_a_process_with_one_gpu(first: str, expected: Severity) -> None:
     assert severity("DEV511", KEPT.format(first=first)) is expected
+
+
+LOADED = (
+    "import torch\n\n\nclass Run:\n    def __init__(self, net):\n        self.net = net\n"
+    "        self.at = torch.device('cuda' if torch.cuda.is_available() else 'cpu')\n\n"
+    "    def load(self, path):\n        if self.at == 'cuda':\n            state = {load}(path)\n"
+    "        else:\n            state = torch.load(path, map_location='cpu')\n        {then}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("load", "then", "expected"),
+    [
+        ("torch.load", "self.net.load_state_dict(state)", Severity.NOTE),
+        ("torch.load", "return state", Severity.ERROR),
+        ("self.read", "self.net.load_state_dict(state)", Severity.ERROR),
+    ],
+)
+def test_a_choice_of_where_a_state_is_loaded(load: str, then: str, expected: Severity) -> None:
+    assert severity("DEV501", LOADED.format(load=load, then=then)) is expected
