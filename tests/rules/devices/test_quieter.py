@@ -225,19 +225,26 @@ def test_each_process_has_one_gpu(context: str, expected: Severity) -> None:
 ASKS = (
     "import torch\n\n\ndef kernel_for(device='cuda'):\n    device = torch.device(device)\n"
     "    return {body}\n\n\n"
-    "def load(net, device):\n    net.to(device)\n    return kernel_for()\n"
+    "def load(net, device):\n    net.to(device)\n    return kernel_for()\n{other}"
 )
 
 
 @pytest.mark.parametrize(
-    ("body", "expected"),
+    ("body", "other", "expected"),
     [
-        ("torch.cuda.get_device_capability(device)", Severity.NOTE),
-        ("torch.zeros(3, device=device)", Severity.WARNING),
+        ("torch.cuda.get_device_capability(device)", "", Severity.NOTE),
+        ("torch.zeros(3, device=device)", "", Severity.WARNING),
+        (
+            "torch.cuda.get_device_capability(device)",
+            "\n\ndef load_on(spot):\n    return kernel_for(device=spot)\n",
+            Severity.WARNING,
+        ),
     ],
 )
-def test_a_function_that_only_asks_what_a_gpu_can_do(body: str, expected: Severity) -> None:
-    assert severity("DEV550", ASKS.format(body=body)) is expected
+def test_a_function_that_only_asks_what_a_gpu_can_do(
+    body: str, other: str, expected: Severity
+) -> None:
+    assert severity("DEV550", ASKS.format(body=body, other=other)) is expected
 
 
 BROUGHT = (
