@@ -56,21 +56,6 @@ def _is_used_up(module: Module, node: ast.expr) -> bool:
     return isinstance(above, _USING)
 
 
-def is_compared_otherwise(module: Module, device: ast.expr) -> bool:
-    """The function also asks whether it is "disk" or another word that no device has: it holds
-    names."""
-    function, shown = module.function_of(device), module.text(device)
-    return function is not None and any(
-        module.text(each.left) == shown and any(map(_is_another_word, each.comparators))
-        for each in module.nodes(ast.Compare, function)
-    )
-
-
-def _is_another_word(node: ast.expr) -> bool:
-    is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
-    return is_text and not names_a_device(getattr(node, "value", ""))
-
-
 def is_named_too(module: Module, device: ast.expr) -> bool:
     """A parameter to which the function gives a name itself: `device = "cpu"`. Who wrote that
     passes names around, whatever the annotation says."""

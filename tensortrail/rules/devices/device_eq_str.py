@@ -16,7 +16,7 @@ from tensortrail.rules.devices._compared_names import (
     may_say_a_device,
     names_in_pattern,
 )
-from tensortrail.rules.devices._device_names_held import is_compared_otherwise, is_named_too
+from tensortrail.rules.devices._device_names_held import is_named_too
 from tensortrail.rules.devices._device_values import is_chain, is_device, source_of_device
 from tensortrail.rules.devices._only_moves import always_moves, only_loads
 from tensortrail.rules.devices._switched_off import is_switched
@@ -39,8 +39,7 @@ class DeviceEqStr(Rule):
 
     Reported as a note: a branch that only moves (`if x.device != "cpu": x = x.cpu()`) or empties a
     cache, a choice of where a state dict is loaded, a comparison beside a flag that depends on the
-    type of the device, and `!= "meta"` before what only computes, which stays on meta; and what may
-    be a name as well, if the function asks whether it is "disk" or another word that is no device.
+    type of the device, and `!= "meta"` before what only computes, which stays on meta.
 
     ## Why is this bad?
     The branch is never taken, or always: a model that should stay on meta is built on the GPU.
@@ -298,8 +297,6 @@ def _weight(
     if always_moves(module, node) or is_named_too(module, device) or is_switched(module, node):
         return Severity.NOTE
     if only_loads(module, node):
-        return Severity.NOTE
-    if not certain and is_compared_otherwise(module, device):
         return Severity.NOTE
     if _only_decides_words(module, node) or is_nothing_on_meta(module, node, names):
         return Severity.NOTE

@@ -193,21 +193,6 @@ def test_a_tensor_that_has_to_be_of_whole_numbers(said: str, expected: Severity)
     assert severity("STO201", MOVED.format(said=said)) is expected
 
 
-NAMED = (
-    "import torch\n\n\ndef load(params, places: dict[str, int | str | torch.device]):\n"
-    "    for name, param in params.items():\n        place = places[name]\n"
-    "        if place {other}:\n            continue\n"
-    "        if place == 'cpu':\n            param.fill_(0)\n"
-)
-
-
-@pytest.mark.parametrize(
-    ("other", "expected"), [("== 'disk'", Severity.NOTE), ("is None", Severity.WARNING)]
-)
-def test_a_name_of_what_is_no_device(other: str, expected: Severity) -> None:
-    assert severity("DEV501", NAMED.format(other=other)) is expected
-
-
 SCALED = (
     HEAD + "class Run:\n    def step(self, loss):\n        with self.model.{context}():\n"
     "            loss.backward()\n\n    def scale(self, factor: torch.Tensor):\n"
