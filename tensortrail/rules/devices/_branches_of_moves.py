@@ -5,18 +5,21 @@ from __future__ import annotations
 import ast
 
 from tensortrail.rules.defaults import with_defaults
+from tensortrail.rules.shared.never_given import is_given_somewhere
 from tensortrail.rules.view import Module
 
 
 def is_only_if_tensor(module: Module, call: ast.Call, moved: ast.expr) -> bool:
-    """`if torch.is_tensor(up):` of a parameter that is a list of numbers, or None, unless the
-    caller gives one: it takes a caller with a tensor that lies elsewhere."""
+    """`if torch.is_tensor(up):` of a parameter that is a list of numbers, or None, unless a caller
+    gives one, and none of the project does."""
     function = module.function_of(call)
     if function is None or not isinstance(moved, ast.Name):
         return False
     defaults = {each.arg: default for each, default in with_defaults(function.args)}
     usual = defaults.get(moved.id)
     if not isinstance(usual, (ast.List, ast.Tuple, ast.Constant)):
+        return False
+    if is_given_somewhere(module, function, moved.id):
         return False
     return any(
         guard.holds
