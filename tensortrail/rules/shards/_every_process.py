@@ -97,10 +97,16 @@ def _given_to(module: Module, attribute: str) -> Iterator[str]:
     """What the file binds `args.saves` to, with the functions of the file that it asks."""
     for statement in module.nodes(ast.Assign):
         if any(module.text(each) == attribute for each in statement.targets):
-            yield module.text(statement.value)
-            for call in calls_in(module, statement.value):
-                asked = called_here(module, call)
-                yield module.text(asked) if asked is not None else ""
+            yield from _with_the_asked(module, statement.value)
+
+
+def _with_the_asked(module: Module, node: ast.AST, depth: int = 3) -> Iterator[str]:
+    """Its text, and that of the functions of the file it calls, and of those these call."""
+    yield module.text(node)
+    for call in calls_in(module, node) if depth else ():
+        asked = called_here(module, call)
+        if asked is not None:
+            yield from _with_the_asked(module, asked, depth - 1)
 
 
 def _is_the_same(module: Module, path: ast.expr, depth: int = 6) -> bool:
