@@ -169,12 +169,20 @@ def _moved_to(
             return base
     elif held.what is What.TENSOR:  # x.to(y): device and dtype of y
         return replace(base, places=held.places, moved=node)
-    elif text.endswith("dtype") or _DTYPES.fullmatch(text):
+    elif _says_a_dtype(target):
         return base
     elif held.what is not What.DEVICE and "device" not in text:
         return replace(base, places=frozenset(), moved=node)  # a device, a dtype or a tensor
     places = device_places(world_of, target, node, env)
     return replace(base, places=places, moved=node)
+
+
+def _says_a_dtype(target: ast.expr) -> bool:
+    """`torch.half`, `x.dtype`, or a choice of such."""
+    if isinstance(target, ast.IfExp):
+        return _says_a_dtype(target.body) and _says_a_dtype(target.orelse)
+    text = ast.unparse(target)
+    return text.endswith("dtype") or bool(_DTYPES.fullmatch(text))
 
 
 def _of_box(world_of: Evaluating, called: Called, name: str, base: Held, env: Environment) -> Held:

@@ -73,3 +73,14 @@ def _is_definite(module: Module, caller: FunctionNode, place: Place, depth: int)
 
 def _is_of_the_cpu(place: Place) -> bool:
     return place.where in (Where.DEFAULT, Where.HOST) or place.subject == "cpu"
+
+
+def is_brought_to_the_gpu(module: Module, function: FunctionNode, there: Place) -> bool:
+    """All callers of the function are in this file, and each has put the argument on the current
+    GPU."""
+    if there.where is not Where.OF or module.passed_elsewhere(function, there.subject):
+        return False
+    held = [each for _, each in module.passed(function, there.subject)]
+    places = [at for each in held for at in each.places]
+    known = bool(held) and all(each.places for each in held)
+    return known and all(at.where is Where.LITERAL and at.subject == "cuda" for at in places)

@@ -17,6 +17,8 @@ from tensortrail.rules.view import FunctionNode, Module
 _DEPTH = 4
 """Functions that arguments are handed through."""
 _FOLLOWS = frozenset({Where.OF, Where.DEVICE, Where.SELF})
+_KEPT = ("torch.cuda", "torch.sparse")
+"""What has a device of its own, or that of the values it is given."""
 _TAKES_ANYTHING = frozenset(
     "print zip dict len isinstance log info debug warning format enumerate save tuple list set "
     "append extend setattr update add_noise allclose assert_close all_reduce".split()
@@ -268,7 +270,7 @@ def is_one_of_many(module: Module, function: FunctionNode, made: ast.Call) -> bo
 def may_be_given_a_device(module: Module, call: ast.Call) -> bool:
     """A factory that makes its tensor anew, wherever it is asked to, and was not asked."""
     name = module.qualified(call.func).rpartition(".")[2]
-    keeps = name in ("as_tensor", "asarray") or module.qualified(call.func).startswith("torch.cuda")
+    keeps = name in ("as_tensor", "asarray") or module.qualified(call.func).startswith(_KEPT)
     return (
         is_factory_of_torch(module, call)
         and not keeps

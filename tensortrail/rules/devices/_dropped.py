@@ -9,6 +9,8 @@ from tensortrail.findings import Severity
 from tensortrail.patterns import pattern
 from tensortrail.rules import Kind, Module
 from tensortrail.rules.defaults import with_defaults
+from tensortrail.rules.devices._branches_of_moves import is_only_if_tensor
+from tensortrail.rules.devices._goes_on_in_numpy import goes_on_in_numpy
 from tensortrail.rules.devices._leaves import is_parameter
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import MOVES
@@ -176,13 +178,16 @@ def weight(module: Module, call: ast.Call) -> Severity:
     if _is_left_to_its_default(module, call):
         return Severity.NOTE
     if isinstance(module.statement_of(call), ast.Expr) and any(
-        each(module, call) for each in (_is_replaced_next, _is_deleted_next, _is_done_with)
+        each(module, call)
+        for each in (_is_replaced_next, _is_deleted_next, _is_done_with, _is_read_by_numpy)
     ):
         return Severity.NOTE
     if moves_bytes(module, call):
         if _is_answered(module, call):
             return Severity.NOTE
-        may_be_there = _is_made_like_another(module, call)
+        may_be_there = _is_made_like_another(module, call) or is_only_if_tensor(
+            module, call, what_is_moved(call)
+        )
         return Severity.WARNING if may_be_there else Severity.ERROR
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     same = method == "clone" or _is_in_order(call)
@@ -220,6 +225,13 @@ def _is_done_with(module: Module, call: ast.Call) -> bool:
     later = (each for each in module.later(module.statement_of(call), ast.Name))
     read = any(each.id == moved.id and isinstance(each.ctx, ast.Load) for each in later)
     return made and inside and not read
+
+
+def _is_read_by_numpy(module: Module, call: ast.Call) -> bool:
+    moved = what_is_moved(call)
+    if not isinstance(moved, ast.Name) or called(call) == "cpu":
+        return False
+    return goes_on_in_numpy(module, module.statement_of(call), moved.id)
 
 
 def _is_made(node: ast.expr) -> bool:
@@ -347,16 +359,3 @@ def _is_answered(module: Module, call: ast.Call) -> bool:
     return _is_to_another(call) and any(
         isinstance(each, ast.Call) and module.is_of_project(each) for each in origins
     )
-
-
-def never_runs(module: Module, statement: ast.stmt, call: ast.Call) -> bool:
-    """`if x.device == "cpu": x.to(device)` is never reached (DEV501)."""
-    asked = f"{module.text(what_is_moved(call))}.device"
-    for guard in module.guards_of(statement):
-        match guard.test:
-            case ast.Compare(left=left, ops=[ast.Eq() | ast.NotEq() as sign], comparators=[name]):
-                equal = guard.holds is isinstance(sign, ast.Eq)
-                text = isinstance(name, ast.Constant) and isinstance(name.value, str)
-                if equal and text and module.text(left) == asked:
-                    return True
-    return False

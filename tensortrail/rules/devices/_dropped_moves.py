@@ -6,11 +6,12 @@ import ast
 import re
 from collections.abc import Iterator
 
+from tensortrail.rules.devices._branches_of_moves import never_runs
 from tensortrail.rules.devices._dropped import (
     IN_PLACE_NAMES,
     is_each_device_in_turn,
     is_provoked,
-    never_runs,
+    what_is_moved,
 )
 from tensortrail.rules.shared.moves import CASTS, MOVES
 from tensortrail.rules.view import Module
@@ -42,7 +43,9 @@ def dropped_moves(module: Module) -> Iterator[tuple[ast.Expr, ast.Call, ast.expr
                 continue
             if call.func.attr not in _MOVES or is_each_device_in_turn(module, call):
                 continue
-            if not (is_provoked(module, statement) or never_runs(module, statement, call)):
+            if not (
+                is_provoked(module, statement) or never_runs(module, statement, what_is_moved(call))
+            ):
                 yield statement, call, call.func.value
 
 

@@ -11,7 +11,7 @@ from tensortrail.rules.shared.moves import TO_DEVICE
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.shared.tensor_origin import ONLY_TENSORS, origin_of
 from tensortrail.rules.view import Module
-from tensortrail.rules.words import Kind
+from tensortrail.rules.words import Guard, Kind
 
 _DEPTH = 8
 _ARRAYS = ("numpy.array", "numpy.asarray", "numpy.ascontiguousarray")
@@ -107,3 +107,25 @@ def starts_with(tensor: ast.expr, name: str) -> bool:
     while isinstance(tensor, (ast.Attribute, ast.Call, ast.Subscript)):
         tensor = tensor.func if isinstance(tensor, ast.Call) else tensor.value
     return isinstance(tensor, ast.Name) and tensor.id == name
+
+
+def _is_of_another_class(module: Module, guard: Guard, shown: str) -> bool:
+    """`isinstance(x, warp.array)` holds: what another library calls `numpy` may bring it over."""
+    test = guard.test
+    if not guard.holds or not isinstance(test, ast.Call) or len(test.args) != 2:
+        return False
+    if module.qualified(test.func) != "isinstance" or module.text(test.args[0]) != shown:
+        return False
+    library, dot, _ = module.qualified(test.args[1]).partition(".")
+    return bool(dot) and library not in ("torch", module.name.partition(".")[0])
+
+
+def is_decided(module: Module, node: ast.AST) -> bool:
+    """A condition around it asks for a device, or says that it is of another library."""
+    guards = module.guards_of(node)
+    owner = receiver(node) if isinstance(node, ast.Call) else None
+    shown = module.text(owner) if owner is not None else ""
+    return any(
+        each.mentions("cpu", "cuda", "device") or _is_of_another_class(module, each, shown)
+        for each in guards
+    )

@@ -36,6 +36,29 @@ def always_moves(module: Module, compare: ast.expr) -> bool:
     return False
 
 
+def only_loads(module: Module, compare: ast.expr) -> bool:
+    """Both arms load a file under one name, each to another device: what is loaded into a model is
+    copied to where that is."""
+    up = module.parent(compare)
+    if not isinstance(up, ast.If) or up.test is not compare or len(up.body) != len(up.orelse):
+        return False
+    names = {_loaded_as(module, each) for each in (*up.body, *up.orelse)}
+    name = next(iter(names), "")
+    return len(up.body) == 1 and len(names) == 1 and bool(name) and _is_put_into_model(module, up)
+
+
+def _loaded_as(module: Module, statement: ast.stmt) -> str:
+    value = statement.value if isinstance(statement, ast.Assign) else None
+    if not isinstance(value, ast.Call) or module.qualified(value.func) != "torch.load":
+        return ""
+    assert isinstance(statement, ast.Assign)
+    return module.text(statement.targets[0])
+
+
+def _is_put_into_model(module: Module, choice: ast.If) -> bool:
+    return any(True for _ in module.calls("load_state_dict", inside=module.function_of(choice)))
+
+
 def _steps(body: list[ast.stmt]) -> Iterator[ast.expr | None]:
     """What is bound or given back; None for what changes nothing, and for `return x`."""
     for statement in body:

@@ -124,9 +124,11 @@ def chosen_by_availability(module: Module, function: FunctionNode) -> Iterator[a
 
 
 def is_default_of(module: Module, choice: ast.IfExp, shown: str) -> bool:
-    """It stands in for the device that is at hand, where that one was left out."""
+    """It stands in for the device that is at hand, where that one was left out, or comes first."""
     name = shown.rpartition(".")[2]
     function = module.function_of(choice)
+    if function is not None and _is_of_later(module, function, choice, shown):
+        return True
     if function is not None and choice in ast.walk(function.args):
         return True
     statement = module.statement_of(choice)
@@ -209,3 +211,13 @@ def given_instead(module: Module, call: ast.Call, said: ast.expr | None, shown: 
     else:
         return None
     return module.fix(f"use `{shown}`", Safety.UNSAFE, edit)
+
+
+def _is_of_later(module: Module, function: FunctionNode, choice: ast.expr, shown: str) -> bool:
+    """`pipeline.device` of what is made after the choice, and maybe by it."""
+    bound = [
+        each
+        for each in module.uses(shown.partition(".")[0], function)
+        if isinstance(each.ctx, ast.Store)
+    ]
+    return bool(bound) and all(each.lineno > choice.lineno for each in bound)

@@ -157,6 +157,7 @@ def gather(tensors: dict, device: torch.device):
                 function,
                 f"`{function.name}` is cached and makes its tensor on the GPU that is current at "
                 "the first call: later calls get this tensor on every device",
+                severity=Severity.NOTE if module.sets_current_gpu() else None,
                 trail=[(written[0], "it is made here")],
             )
 

@@ -10,6 +10,7 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.devices._at_hand import at_hand_in, device_read, is_cuda_literal
 from tensortrail.rules.devices._beforehand import is_example
+from tensortrail.rules.devices._callers import is_brought_to_the_gpu
 from tensortrail.rules.devices._device_aware import is_of_module, sets_up
 from tensortrail.rules.devices._lying import (
     described,
@@ -265,6 +266,7 @@ class Masked(nn.Module):
             and (module.may_use_cpu() or module.numbered_gpu() is not None)
         )
         sure = sure and not module.sets_current_gpu()
+        sure = sure and not is_brought_to_the_gpu(module, function, there)
         return self.finding(
             module,
             put,

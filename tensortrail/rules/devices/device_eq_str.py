@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Rule, Value
+from tensortrail.rules.devices._asked_of_meta import is_nothing_on_meta
 from tensortrail.rules.devices._compared_names import (
     DISPLAYS,
     binds_lists,
@@ -17,7 +18,7 @@ from tensortrail.rules.devices._compared_names import (
 )
 from tensortrail.rules.devices._device_names_held import is_named_too
 from tensortrail.rules.devices._device_values import is_chain, is_device, source_of_device
-from tensortrail.rules.devices._only_moves import always_moves
+from tensortrail.rules.devices._only_moves import always_moves, only_loads
 from tensortrail.rules.devices._switched_off import is_switched
 from tensortrail.rules.shared.imports import imports_torch
 from tensortrail.rules.shared.sentences import only_logs
@@ -37,7 +38,8 @@ class DeviceEqStr(Rule):
     - `match t.device:` with `case "cuda":`.
 
     Reported as a note: a branch that only moves (`if x.device != "cpu": x = x.cpu()`) or empties a
-    cache, and a comparison beside a flag that depends on the type of the device.
+    cache, a choice of where a state dict is loaded, a comparison beside a flag that depends on the
+    type of the device, and `!= "meta"` before what only computes, which stays on meta.
 
     ## Why is this bad?
     The branch is never taken, or always: a model that should stay on meta is built on the GPU.
@@ -260,7 +262,7 @@ def f(device: torch.device | str):
             node,
             message,
             confidence=Confidence.HIGH if certain else Confidence.MEDIUM,
-            severity=_weight(module, node, device, certain),
+            severity=_weight(module, node, device, names, certain),
             trail=[(source_of_device(module, device), f"`{shown}` comes from here")],
             fixes=[None if is_chain(node) else self._by_type(module, device, names, either)],
         )
@@ -289,10 +291,14 @@ def _is_told_a_device(module: Module, value: Value) -> bool:
     return not devices or any(each.sure for each in devices)
 
 
-def _weight(module: Module, node: ast.expr, device: ast.expr, certain: bool) -> Severity:
+def _weight(
+    module: Module, node: ast.expr, device: ast.expr, names: list[ast.expr], certain: bool
+) -> Severity:
     if always_moves(module, node) or is_named_too(module, device) or is_switched(module, node):
         return Severity.NOTE
-    if _only_decides_words(module, node):
+    if only_loads(module, node):
+        return Severity.NOTE
+    if _only_decides_words(module, node) or is_nothing_on_meta(module, node, names):
         return Severity.NOTE
     return Severity.ERROR if certain else Severity.WARNING
 

@@ -26,7 +26,8 @@ class DeviceNotTaken(Rule):
     - `torch.FloatTensor(values, device=device)`, `torch.Tensor(..., device=device)` and the other
       old constructors, unless the device is the CPU. A note where nothing says that a GPU is used,
       for the device of another tensor, and for an argument that is the CPU by default;
-    - `x.cuda(device)` where `device` is `"cpu"` or a choice of which one is the CPU.
+    - `x.cuda(device)` where `device` is `"cpu"` or a choice of which one is the CPU, unless a
+      condition around it asks for a GPU.
 
     ## Why is this bad?
     The first raises as soon as the device is a GPU, the second as soon as it is not.
@@ -114,6 +115,18 @@ def make(values, rank):
     return x.cuda(device), torch.tensor(values, device=device)
 """
         ),
+        Good(
+            """\
+import torch
+
+class Engine:
+    def __init__(self, net, gpus):
+        self.device = torch.device("cpu") if gpus is None else torch.device("cuda", gpus[0])
+        if self.device.type == "cuda":
+            net = net.cuda(self.device)
+        self.net = net
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -127,7 +140,9 @@ def make(values, rank):
                 yield self._old(module, call, device)
         for call in module.calls("cuda"):
             given = keyword(call, "device") or (call.args[0] if call.args else None)
-            if given is not None and _may_be_cpu(module, given, only=False):
+            if given is None or _is_asked_before(module, call):
+                continue
+            if _may_be_cpu(module, given, only=False):
                 yield self.finding(
                     module,
                     call,
@@ -146,6 +161,11 @@ def make(values, rank):
             f"`device={one_line(module, device)}` if it is a GPU",
             severity=Severity.ERROR if used else Severity.NOTE,
         )
+
+
+def _is_asked_before(module: Module, call: ast.Call) -> bool:
+    """`if device.type == "cuda":` is around it, or another question about what is there."""
+    return any(each.mentions("cuda", "gpu", "cpu", "device") for each in module.guards_of(call))
 
 
 def _to(module: Module, call: ast.Call) -> Fix | None:

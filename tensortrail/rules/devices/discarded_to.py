@@ -43,7 +43,9 @@ class DiscardedTo(Rule):
 
     Reported as a note: `obj.to(...)` of a tensor or module that is then returned, `detach()`, a
     dtype, results of `zeros_like`, an entry of a state dict that is loaded later, a tensor that is
-    already there, and a move to the device of another tensor if a function of the project made it.
+    already there, one that `numpy()` reads in the end, a parameter that is no tensor unless
+    the caller gives one, and a move to the device of another tensor
+    if a function of the project made it.
 
     ## Why is this bad?
     The next operation mixes devices, or memory is not freed: `to` returns a new tensor, and the old

@@ -10,6 +10,7 @@ from tensortrail.rules.devices._accepted import accepts
 from tensortrail.rules.devices._at_hand import device_parameter, devices_said, is_cuda_literal
 from tensortrail.rules.devices._customs import may_be_given_anything, named
 from tensortrail.rules.devices._device_aware import sets_up
+from tensortrail.rules.devices._only_asked import only_asks_about_device
 from tensortrail.rules.shared.functions import functions, is_static
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import device_given
@@ -27,7 +28,8 @@ class GpuByDefaultAtACall(Rule):
     `device="auto"`, in a function that has a device: a parameter, a variable that is not a GPU by
     its text, or the `self.device` of its class. A note if that parameter is a GPU by default too,
     and no call of the project chooses another, and beside a variable if the file puts something
-    on a GPU anyway.
+    on a GPU anyway. So is a function that only asks what the GPU can do, if no other call gives it
+    a device.
 
     Not reported: a branch that tests for CUDA, tests, and a function that replaces "auto" by
     another device.
@@ -208,6 +210,7 @@ class Speaker(torch.nn.Module):
                 if at_hand and _takes_gpu(module, call) and not _is_out_of_place(call, at_hand):
                     same = parameter is not None and module.once(_is_a_gpu_too, function)
                     note = same or (bool(bound) and _needs_a_gpu(module))
+                    note = note or _only_asks(module, call)
                     yield self._found(module, call, at_hand, Severity.NOTE if note else None)
 
     def _found(
@@ -222,6 +225,14 @@ class Speaker(torch.nn.Module):
             severity=severity,
             fixes=[module.fix("pass the device on", Safety.UNSAFE, edit) if edit else None],
         )
+
+
+def _only_asks(module: Module, call: ast.Call) -> bool:
+    """The function asks what the GPU can do, and no other call of the project tells it which."""
+    asks = module.about(module.qualified(call.func), only_asks_about_device) is True
+    return asks and not any(
+        "device" in each.given | each.written for each in module.calls_in_project(call)
+    )
 
 
 def _is_a_gpu_too(module: Module, function: FunctionNode) -> bool:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.findings import Finding
+from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
@@ -11,6 +11,7 @@ from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.view import FunctionNode
 
 _OVER = ("parameters", "named_parameters")
+_PARALLEL = ("no_sync", "FullyShardedDataParallel", "DistributedDataParallel", "fully_shard")
 _IN_PLACE = ("mul_", "div_", "add_", "sub_")
 
 
@@ -20,7 +21,8 @@ class GradientsMeetArgument(Rule):
     ## What it does
     Reports `p.grad *= scale`, `p.grad.mul_(scale)` and the like in a loop over
     `model.parameters()`, if `scale` is an argument that is known to be a tensor, and the function
-    never reads a device.
+    never reads a device. A note in a class that works with `DistributedDataParallel` or FSDP: each
+    of its processes has one GPU.
 
     ## Why is this bad?
     The operation raises "Expected all tensors to be on the same device" if the parameters are on
@@ -111,8 +113,16 @@ def by_number(model, factor: float) -> None:
             node,
             f"`{operand.id}` is on the caller's device, and each gradient is on that of its "
             "parameter, which may be another one",
+            severity=Severity.NOTE if _is_of_one_gpu(module, node) else None,
             trail=[(loop, "all parameters of the model"), (node, "the two are combined")],
         )
+
+
+def _is_of_one_gpu(module: Module, node: ast.AST) -> bool:
+    """The class wraps its model for many processes, each of which has one GPU."""
+    cls = module.class_of(node)
+    around = cls if cls is not None else module.function_of(node)
+    return any(True for _ in module.calls(*_PARALLEL, inside=around))
 
 
 def _arguments(module: Module, function: FunctionNode) -> set[str]:

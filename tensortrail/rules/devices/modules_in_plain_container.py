@@ -7,6 +7,7 @@ from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Good, Kind, Module, Near, Rule
 from tensortrail.rules.devices._beforehand import is_beforehand
+from tensortrail.rules.devices._container_reads import is_reached
 from tensortrail.rules.devices._stateless import WITHOUT_WEIGHTS, is_stateless
 from tensortrail.rules.shared.given_weights import takes_its_weights
 from tensortrail.rules.shared.in_tests import in_tests
@@ -196,7 +197,7 @@ class Trends(nn.Module):
             if facts is None or not facts.is_module:
                 continue
             for name, holder, made in _kept(module, cls):
-                if _is_read(module, cls, name, holder) and not _is_registered(
+                if is_reached(module, cls, name, holder, made) and not _is_registered(
                     module, cls, name, holder
                 ):
                     yield self._reported(module, name, holder, made)
@@ -345,18 +346,6 @@ def _is_weighted(made: ast.Call) -> bool:
     """A loss that is given weights keeps them in a buffer."""
     given = (keyword(made, name) for name in ("weight", "pos_weight"))
     return any(each is not None and not is_none(each) for each in given)
-
-
-def _is_read(module: Module, cls: ast.ClassDef, name: str, holder: ast.expr) -> bool:
-    """Another method uses the container."""
-    made_in = module.function_of(holder)
-    return any(
-        each.attr == name
-        and isinstance(each.ctx, ast.Load)
-        and module.text(each.value) == "self"
-        and module.function_of(each) is not made_in
-        for each in module.nodes(ast.Attribute, cls)
-    )
 
 
 def _is_registered(module: Module, cls: ast.ClassDef, name: str, holder: ast.expr) -> bool:

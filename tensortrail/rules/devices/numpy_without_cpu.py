@@ -10,6 +10,7 @@ from tensortrail.rules.devices._at_hand import said_device
 from tensortrail.rules.devices._numpy_reads import (
     inferred_place,
     is_always_on_cpu,
+    is_decided,
     is_moved_here,
     is_surely_a_tensor,
     read_by_numpy,
@@ -288,7 +289,7 @@ def write(weight: torch.Tensor, device):
             if module.placement_at(func.value).device in _NOT_CPU:
                 message = "the tensor is not on the CPU"
                 yield self._found(module, func, func.value, Severity.ERROR, message)
-            elif _is_callers(module, func.value) and not _is_decided(module, call):
+            elif _is_callers(module, func.value) and not is_decided(module, call):
                 if is_always_on_cpu(module, func.value):
                     continue
                 origin = origin_of(module, func.value)
@@ -298,11 +299,11 @@ def write(weight: torch.Tensor, device):
                 message = f"`{shown}` is {put}: if that is a GPU, `.numpy()` raises"
                 direct = not given or starts_with(func.value, shown)
                 yield self._found(module, func, func.value, Severity.NOTE, message, direct)
-            elif not _is_decided(module, call):
+            elif not is_decided(module, call):
                 found = list(self._told(module, func, func.value))
                 yield from found or self._inferred(module, func, func.value)
         for call, read in read_by_numpy(module):
-            if is_surely_a_tensor(module, read) and not _is_decided(module, call):
+            if is_surely_a_tensor(module, read) and not is_decided(module, call):
                 yield from self._told(module, call, read)
 
     def _told(self, module: Module, node: ast.expr, tensor: ast.expr) -> Iterator[Finding]:
@@ -371,10 +372,6 @@ def _is_callers(module: Module, tensor: ast.expr) -> bool:
     return any(node.attr in words for node in module.nodes(ast.Attribute)) or any(
         said_device(module, call) is not None for call in module.nodes(ast.Call)
     )
-
-
-def _is_decided(module: Module, node: ast.AST) -> bool:
-    return any(each.mentions("cpu", "cuda", "device") for each in module.guards_of(node))
 
 
 def _by_cpu(module: Module, tensor: ast.expr) -> Fix | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import called, given, keyword, receiver
+from tensortrail.rules.shared.objects import called, given, is_none, keyword, receiver
 from tensortrail.rules.shared.origins import behind
 
 _SETS = (
@@ -143,11 +143,18 @@ def _loaded(module: Module, state: ast.expr) -> ast.Call | None:
     return None
 
 
+def _leaves_the_cpu(where: ast.expr) -> bool:
+    """`{"cuda:0": "cuda:1"}`, None or a function."""
+    return isinstance(where, (ast.Dict, ast.Lambda)) or is_none(where)
+
+
 def _may_be_gpu(module: Module, where: ast.expr) -> bool:
     node = behind(module, where)
     if isinstance(node, (ast.Lambda, ast.Dict)) or "storage" in module.text(node):
         return False
     value = module.value_of(where)
+    if value.origins and all(map(_leaves_the_cpu, value.origins)):
+        return False
     said = value.constant if isinstance(value.constant, str) else module.text(node)
     if isinstance(node, ast.Constant) and not isinstance(node.value, str):
         return False

@@ -32,6 +32,7 @@ _OF_NUMBERS = frozenset({Kind.WRITTEN_TOGETHER, Kind.SAME_CALLEE})
 """Ways of a tensor without dimension that say something: elsewhere it may be on any device."""
 _OF_MOVES = frozenset({Kind.ONE_CALL, Kind.SAME_CALLEE})
 """Ways that say something beside a tensor that was moved to a device, not made there."""
+_SIZED = ("torch.zeros", "torch.ones", "torch.empty", "torch.full")
 _ENOUGH = {Kind.ATTRIBUTES: 2, Kind.RETURNED: 2}
 
 
@@ -163,6 +164,25 @@ class SiblingWithoutDevice(Rule):
             "    step = torch.ones(n, device=x.device) if capturable else torch.ones(n)\n"
             "    return rows, step\n"
         ),
+        Good(
+            """\
+import torch
+
+def dense(level, device):
+    counts = torch.tensor([8**level], dtype=torch.int32)
+    codes = torch.full((counts,), 255, device=device, dtype=torch.uint8)
+    return codes, counts
+
+def adjacency(pairs: torch.Tensor, count, sparse):
+    device = pairs.device
+    if sparse:
+        ones = torch.ones(pairs.shape[1], device=device)
+        found = torch.sparse.FloatTensor(pairs, ones, (count, count))
+    else:
+        found = torch.zeros(count, count, device=device)
+    return found
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -213,9 +233,25 @@ def _may_be_forgotten(module: Module, function: FunctionNode, call: ast.Call) ->
         return False
     if _is_moved_with_all(module, call) or is_named_for_the_cpu(module, call):
         return False
+    if _is_a_size(module, function, call):
+        return False
     if any(_CHOSEN.search(each.text) for each in module.guards_of(call)):
         return False
     return not is_beforehand(module, call) and not _holds_nothing(call)
+
+
+def _is_a_size(module: Module, function: FunctionNode, call: ast.Call) -> bool:
+    """`counts = torch.tensor([8])`, then `torch.zeros((counts,))`: sizes are read on the CPU."""
+    statement = module.statement_of(call)
+    if not isinstance(statement, ast.Assign) or statement.value is not call:
+        return False
+    names = {each.id for each in statement.targets if isinstance(each, ast.Name)}
+    return any(
+        isinstance(each, ast.Name) and each.id in names
+        for factory in module.calls(*_SIZED, inside=function)
+        for size in factory.args[:1]
+        for each in (size.elts if isinstance(size, ast.Tuple) else [size])
+    )
 
 
 def _is_moved_with_all(module: Module, call: ast.Call) -> bool:
@@ -225,7 +261,9 @@ def _is_moved_with_all(module: Module, call: ast.Call) -> bool:
 
 
 def _holds_nothing(call: ast.Call) -> bool:
-    """`torch.empty(0)` stands for a tensor that is not there."""
+    """`torch.empty(0)` and `torch.Tensor()` stand for a tensor that is not there."""
+    if not call.args and not call.keywords:
+        return called(call).endswith("Tensor")
     size = call.args[0] if len(call.args) == 1 else None
     return isinstance(size, ast.Constant) and size.value == 0 and called(call) == "empty"
 
@@ -306,7 +344,9 @@ def _says_something(
         if way.kind not in _OF_MOVES or not known:
             return False
     held = module.places(function).seen.get(call)
-    return held is None or not held.may_be_scalar or way.kind in _OF_NUMBERS
+    if held is None or not held.may_be_scalar:
+        return True
+    return way.kind in _OF_NUMBERS and not isinstance(module.parent(call), ast.BinOp)
 
 
 def _moves_a_tensor(module: Module, move: ast.Call) -> bool:

@@ -29,7 +29,8 @@ class ConstructorIgnoresDevice(Rule):
     Reported as a note: the same, where the constructor does not use its `device` at all; buffers
     that are filled.
 
-    Not reported: constructors that store the device or move the module at the end, parameters that
+    Not reported: constructors that hand the device to a base class only, and make layers without
+    it as well; constructors that store the device or move the module at the end, parameters that
     other methods move, and `torch.tensor` of a number.
 
     ## Why is this bad?
@@ -152,6 +153,23 @@ class Table:
         self.weight = torch.nn.Parameter(torch.empty(rows))
 """
         ),
+        Good(
+            """\
+import torch
+from torch import nn
+
+class Base(nn.Module):
+    def __init__(self, size, device=None):
+        super().__init__()
+        self.device = device
+
+class Policy(Base):
+    def __init__(self, size, device):
+        Base.__init__(self, size, device=device)
+        self.net = nn.Linear(size, size)
+        self.spread = nn.Parameter(torch.zeros(size))
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -160,6 +178,8 @@ class Table:
         for function in module.nodes(ast.FunctionDef):
             if function.name == "__init__":
                 device = _device_given(module, function)
+                if device and _is_for_the_base(module, function, device):
+                    continue
                 made = list(_kept_without_device(module, function)) if device else []
                 if made:
                     yield self._reported(module, function, device, made)
@@ -217,6 +237,26 @@ def _device_given(module: Module, function: FunctionNode) -> str:
         return ""
     given = (*function.args.args, *function.args.kwonlyargs)
     return next((each.arg for each in given if _is_unused_device(module, function, each)), "")
+
+
+def _is_for_the_base(module: Module, function: FunctionNode, device: str) -> bool:
+    """All that is done with it is to hand it to a base class, and the layers beside are made
+    without one too: all of it is moved later."""
+    uses = [each for each in module.nodes(ast.Name, function) if each.id == device]
+    layers = (
+        each
+        for each in module.nodes(ast.Call, function)
+        if (name := module.qualified(each.func)).startswith("torch.nn.")
+        and name.rpartition(".")[2][:1].isupper()
+        and name not in _KEEPERS
+    )
+    return bool(uses) and all(_is_given_to_a_base(module, each) for each in uses) and any(layers)
+
+
+def _is_given_to_a_base(module: Module, use: ast.Name) -> bool:
+    above = module.parent(use)
+    call = module.parent(above) if isinstance(above, ast.keyword) else above
+    return isinstance(call, ast.Call) and called(call) == "__init__"
 
 
 def _is_unused_device(module: Module, function: FunctionNode, argument: ast.arg) -> bool:

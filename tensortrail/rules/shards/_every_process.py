@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tensortrail.rules.shards._of_all_ranks import asks_for_rank, made_by_all, mentions_rank
-from tensortrail.rules.shared.objects import keyword
+from tensortrail.rules.shared.functions import called_here
+from tensortrail.rules.shared.objects import calls_in, keyword
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.view import Module
 
@@ -88,6 +89,24 @@ def _behind(module: Module, test: ast.expr) -> Iterator[str]:
     for each in ast.walk(test):
         if isinstance(each, ast.Name):
             yield module.text(behind(module, each))
+        elif isinstance(each, ast.Attribute):
+            yield from _given_to(module, module.text(each))
+
+
+def _given_to(module: Module, attribute: str) -> Iterator[str]:
+    """What the file binds `args.saves` to, with the functions of the file that it asks."""
+    for statement in module.nodes(ast.Assign):
+        if any(module.text(each) == attribute for each in statement.targets):
+            yield from _with_the_asked(module, statement.value)
+
+
+def _with_the_asked(module: Module, node: ast.AST, depth: int = 3) -> Iterator[str]:
+    """Its text, and that of the functions of the file it calls, and of those these call."""
+    yield module.text(node)
+    for call in calls_in(module, node) if depth else ():
+        asked = called_here(module, call)
+        if asked is not None:
+            yield from _with_the_asked(module, asked, depth - 1)
 
 
 def _is_the_same(module: Module, path: ast.expr, depth: int = 6) -> bool:

@@ -129,6 +129,23 @@ def keep(model, args):
     torch.save(model.state_dict(), args.output)
 """
         ),
+        Good(
+            """\
+import os
+import torch
+import torch.distributed as dist
+
+def is_first(args):
+    return args.rank == 0
+
+def main(args, net):
+    dist.init_process_group("nccl")
+    args.rank = dist.get_rank()
+    args.saves = args.folder is not None and is_first(args)
+    if args.saves:
+        torch.save(net.state_dict(), os.path.join(args.folder, "last.pt"))
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tensortrail.rules import Module
 from tensortrail.rules.places import What
-from tensortrail.rules.shared.objects import called, receiver
+from tensortrail.rules.shared.objects import called, is_self, receiver
 
 _PIECES = ("chunk", "split", "tensor_split", "unbind")
 _OF_TORCH = tuple(f"torch.{each}" for each in _PIECES)
@@ -136,8 +136,19 @@ def _is_rows(module: Module, value: ast.Subscript) -> bool:
     index = value.slice.elts if isinstance(value.slice, ast.Tuple) else [value.slice]
     if not all(_is_plain_index(module, each) for each in index):
         return False
+    if _is_picked(module, value.value, index[0]):
+        return False
     whole = all(isinstance(e, ast.Slice) and e.lower is e.upper is None for e in index)
     return not whole and _is_tensor(module, value.value)
+
+
+def _is_picked(module: Module, node: ast.expr, index: ast.expr) -> bool:
+    """`encoder(ids)[0]`: what is called may give several tensors, and this is the first."""
+    if not isinstance(node, ast.Call) or not isinstance(index, ast.Constant):
+        return False
+    func = node.func
+    own = isinstance(func, ast.Attribute) and is_self(func.value)
+    return own or (isinstance(func, ast.Name) and not module.qualified(func).startswith("torch."))
 
 
 def _is_plain_index(module: Module, index: ast.expr) -> bool:

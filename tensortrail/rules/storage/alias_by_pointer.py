@@ -10,6 +10,7 @@ from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import by_line
 from tensortrail.rules.shared.operands import named
 from tensortrail.rules.shared.sentences import one_line
+from tensortrail.rules.storage._asserted_numbers import has_no_weights
 from tensortrail.rules.storage._pointers import (
     harm,
     pointed_at,
@@ -240,6 +241,8 @@ def local_storage_signature(tensor):
         if harm_done is None:
             return
         severity, effect = harm_done
+        if has_no_weights(module, left) or has_no_weights(module, right):
+            severity = Severity.NOTE
         one, other = one_line(module, left), one_line(module, right)
         yield self.finding(
             module,

@@ -173,6 +173,16 @@ def write_all(weight, ranks):
     torch.save(pieces, "all.pt")
 """
         ),
+        Good(
+            """\
+import torch
+from torch import nn
+
+def keep(path, ids):
+    encoder = nn.LSTM(4, 8)
+    torch.save(encoder(ids)[0], path)
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
