@@ -267,8 +267,10 @@ def is_one_of_many(module: Module, function: FunctionNode, made: ast.Call) -> bo
 
 def may_be_given_a_device(module: Module, call: ast.Call) -> bool:
     """A factory that makes its tensor anew, wherever it is asked to, and was not asked."""
-    name = module.qualified(call.func).rpartition(".")[2]
-    keeps = name in ("as_tensor", "asarray") or module.qualified(call.func).startswith("torch.cuda")
+    dotted = module.qualified(call.func)
+    keeps = dotted.rpartition(".")[2] in ("as_tensor", "asarray") or dotted.startswith(
+        ("torch.cuda", "torch.sparse")  # a sparse tensor lies where its values do
+    )
     return (
         is_factory_of_torch(module, call)
         and not keeps
