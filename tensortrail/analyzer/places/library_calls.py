@@ -93,6 +93,8 @@ def of_library(world_of: Evaluating, called: Called, env: Environment) -> Held |
         sent = [*called.args, *called.named.values()]  # a list is all here or all there
         members = [member(each) if each.what is What.BOX else each for each in sent]
         world_of.meetings.meet(called.node, called.last_name, members, env, False)
+    if dotted in names("meets", "gradients"):
+        return _gradients(world_of, called, env)
     if dotted in names("meets", "elsewhere") or dotted in names("meets", "reshaped"):
         return _elsewhere(world_of, called, env)
     if dotted == "einops.unpack" and called.args:
@@ -194,6 +196,25 @@ def _operation(world_of: Evaluating, called: Called, env: Environment) -> Held:
         return methods.after_reduction(called, last, found, given=1)
     kept_shape = by_element or (last not in names("keeps", "shapes") and not strictly)
     return found if kept_shape else replace(found, rank=None)
+
+
+def _gradients(world_of: Evaluating, called: Called, env: Environment) -> Held:
+    """`torch.autograd.backward(loss, gradient)`, and `grad`, which gives one for each input."""
+    own = called.last_name == "grad"
+    given = _given(called, 2 if own else 1, "grad_outputs" if own else "grad_tensors")
+    outputs = called.first or UNKNOWN_HELD
+    if given is not None and outputs.what is not What.BOX:
+        gradient = given if given.what is not What.BOX else member(given)
+        world_of.meetings.meet(called.node, called.last_name, [outputs, gradient], env, False)
+    inputs = _given(called, 1, "inputs") if own else None
+    if inputs is None:
+        return UNKNOWN_HELD
+    of = member(inputs) if inputs.what is What.BOX else inputs
+    return Held(What.BOX, each=replace(of, path="", moved=None))
+
+
+def _given(called: Called, index: int, name: str) -> Held | None:
+    return called.args[index] if len(called.args) > index else called.named.get(name)
 
 
 def _elsewhere(world_of: Evaluating, called: Called, env: Environment) -> Held:

@@ -61,6 +61,8 @@ NAMES: Mapping[str, Mapping[str, str]] = {
   cosine_similarity meshgrid cartesian_prod grid_sample index_select gather scatter scatter_add
   index_add index_copy masked_select masked_scatter take_along_dim take bucketize searchsorted isin
   equal multi_dot solve lstsq cosine_embedding_loss prelu scatter_reduce index_reduce""",
+        # A gradient that is given lies where the tensor does that it is a gradient of.
+        "gradients": "torch.autograd.backward torch.autograd.grad",
         # Of torch.distributed: what is sent and what is received lie together.
         # Of other libraries, as those of torch; a list of tensors is joined.
         "elsewhere": """

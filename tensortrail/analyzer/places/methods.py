@@ -78,6 +78,9 @@ def _of_tensor(
     world_of: Evaluating, called: Called, name: str, base: Held, env: Environment
 ) -> Held:
     tensor = replace(base, what=What.TENSOR)
+    if name == "backward":
+        gradient = called.first or called.named.get("gradient") or UNKNOWN_HELD
+        world_of.meetings.meet(called.node, name, [tensor, gradient], env, by_element=False)
     if name in names("plain", "methods"):
         return NUMBER
     if name in names("follows", "new"):

@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from tensortrail.analyzer.places.components import COMPONENT, says_model
 from tensortrail.analyzer.places.library import names
 from tensortrail.analyzer.places.world import World
+from tensortrail.analyzer.syntax.tree import Tree
 from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.places import NUMBER, Held, Place, What, Where
+from tensortrail.rules.shared.objects import last_name
 from tensortrail.rules.view import FunctionNode
 
 _PLAIN = frozenset(
@@ -19,6 +21,7 @@ _PLAIN = frozenset(
 _BOXES = frozenset("list List tuple Tuple Sequence Iterable dict Dict Mapping".split())
 _TAKES_ANYTHING = frozenset({"isinstance", "torch.from_numpy", "torch.tensor", "torch.as_tensor"})
 _AUTOGRAD = "torch.autograd.Function"
+_HOOKS = frozenset({"register_hook", "register_post_accumulate_grad_hook"})
 _JOINS = frozenset(f"torch.{each}" for each in ("cat", "concat", "stack", "hstack", "vstack"))
 _OF_ARRAYS = frozenset({"shape", "ndim", "size", "dim"})
 _TENSORS = frozenset("Tensor FloatTensor LongTensor IntTensor BoolTensor Parameter".split())
@@ -44,7 +47,7 @@ def parameters_of(
             held = Held(What.UNKNOWN, _where(each.arg), path=each.arg)
         if held is None:
             if evidence is None:
-                evidence = used_as_tensors(function, world)
+                evidence = used_as_tensors(function, world) | given_to_a_hook(function, world)
             known = each.arg in evidence or (index == 1 and _takes_a_tensor(function, cls, world))
             if each.arg in numbers and not (known and _is_kept(each.arg, function, world)):
                 found[each.arg] = NUMBER
@@ -121,6 +124,23 @@ def _takes_a_tensor(function: FunctionNode, cls: ast.ClassDef | None, world: Wor
         if name in given and (called == "range" or world.qualified(call.func) == "torch.arange"):
             return False  # a number of steps
     return not _is_asked_for_parts(function, name, world)
+
+
+def given_to_a_hook(function: FunctionNode, world: World) -> set[str]:
+    """The argument of a function that the file registers on a tensor: its gradient."""
+    if function.name not in world.tree.once(_registered_on_tensors, world.tree.root):
+        return set()
+    given = [each.arg for each in function.args.args if each.arg != "self"]
+    return set(given[:1])
+
+
+def _registered_on_tensors(tree: Tree, root: ast.Module) -> frozenset[str]:
+    """`f` of `x.register_hook(f)` and of `x.register_hook(self.f)`."""
+    return frozenset(
+        last_name(call.args[0])
+        for call in tree.nodes(ast.Call)
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _HOOKS and call.args
+    )
 
 
 def _is_asked_for_parts(function: FunctionNode, name: str, world: World) -> bool:

@@ -224,12 +224,19 @@ def _device_of_its_model(module: Module, cls: ast.ClassDef) -> ast.Attribute | N
 
 
 def _kept_names(module: Module, cls: ast.ClassDef) -> dict[str, str]:
-    """`m` -> `self.model` of `self.model = m`, where `__init__` is given `m`."""
+    """`m` -> `self.model` of `self.model = m` or `super().__init__(model=m)`, where `__init__` is
+    given `m`."""
     init = next(
         (e for e in cls.body if isinstance(e, ast.FunctionDef) and e.name == "__init__"), None
     )
     given = {each.arg for each in module.nodes(ast.arg, init)} if init is not None else set()
-    return {
+    by_base = {
+        each.value.id: f"self.{each.arg}"
+        for call in module.calls("__init__", inside=init)
+        for each in call.keywords
+        if isinstance(each.value, ast.Name) and each.arg and each.value.id in given
+    }
+    return by_base | {
         assign.value.id: module.text(target)
         for assign in module.nodes(ast.Assign, init)
         for target in assign.targets

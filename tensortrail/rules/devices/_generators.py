@@ -6,8 +6,10 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from tensortrail.rules.devices._device_aware import prepares
 from tensortrail.rules.devices._shuffled_loaders import gpu_defaults
 from tensortrail.rules.devices._told import may_be_a_gpu, told_device
+from tensortrail.rules.places import What, Where
 from tensortrail.rules.shared.moves import is_cpu
 from tensortrail.rules.shared.objects import called, is_none, keyword, receiver
 from tensortrail.rules.shared.origins import behind
@@ -32,14 +34,41 @@ class Draw(NamedTuple):
     """The device of what is drawn, None for the default one."""
 
 
+class DrawForCaller(NamedTuple):
+    """A draw of the CPU's generator for a tensor that callers pass."""
+
+    call: ast.Call
+    made: ast.Call
+    subject: str
+
+
+def draws_for_callers(module: Module) -> Iterator[DrawForCaller]:
+    """`torch.multinomial(p, 1, generator=self.generator)` of an argument, where the class or the
+    function makes a plain `torch.Generator()`."""
+    for call in module.calls(*_OF_A_TENSOR):
+        given, function = keyword(call, "generator"), module.function_of(call)
+        drawn = call.args[0] if call.args else None
+        if given is None or drawn is None or function is None or prepares(module, function):
+            continue
+        held = module.places(function).seen.get(drawn)
+        place = held.only if held is not None and held.what is What.TENSOR else None
+        if place is None or place.where is not Where.OF or "." in place.subject:
+            continue
+        made = [] if _is_asked_for_devices(module, call) else _made(module, given)
+        if made and all(_device(module, each) is None for each in made):
+            yield DrawForCaller(call, made[0], place.subject)
+
+
+def _is_asked_for_devices(module: Module, call: ast.Call) -> bool:
+    return any(guard.mentions("cpu", "cuda", "device") for guard in module.guards_of(call))
+
+
 def unfit_draws(module: Module) -> Iterator[Draw]:
     """`torch.randn(n, generator=torch.Generator(), device=device)`, and the other way round."""
     for call in (*module.calls(*_FACTORIES, *_OF_THE_CPU, *_OF_A_TENSOR, *_IN_PLACE),):
         given = keyword(call, "generator")
         made = _made(module, given) if given is not None else []
-        if not made or any(
-            guard.mentions("cpu", "cuda", "device") for guard in module.guards_of(call)
-        ):
+        if not made or _is_asked_for_devices(module, call):
             continue
         on = {_text(module, _device(module, each)) for each in made}
         needs = _needed(module, call)

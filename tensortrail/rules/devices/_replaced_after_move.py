@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from tensortrail.findings import Fix, Safety
 from tensortrail.rules.devices._batches import is_to_a_device
@@ -48,6 +48,20 @@ def replaced_after_move(module: Module) -> Iterator[Replaced]:
         if moved is not None and used is not None:
             yield Replaced(made, model, moved, used)
         yield from list(_put_by_another(module, made, owner))[:1]
+
+
+def wrapped_after_move(module: Module) -> Iterator[Replaced]:
+    """`net = Wrapper(net)`, of a class that makes layers of its own."""
+    for assign in module.nodes(ast.Assign):
+        target = assign.targets[0]
+        if not isinstance(target, ast.Name) or not _wraps(assign.value, target.id):
+            continue
+        moved = _moved_before(module, assign.value, target.id)
+        if moved is None or not is_new_on_default(module, assign.value):
+            continue
+        used = _used_after(module, assign.value, target.id)
+        if used is not None:
+            yield Replaced(assign.value, target.id, moved, used)
 
 
 def _put_by_another(module: Module, made: ast.Call, owner: ast.expr) -> Iterator[Replaced]:
@@ -110,6 +124,19 @@ def _stored(module: Module) -> Iterator[tuple[ast.Call, ast.expr]]:
                 yield made, owner
 
 
+def _rewraps(module: Module, call: ast.Call) -> bool:
+    """`net = Wrapper(net)` again: the new module holds what the old one did."""
+    statement = module.statement_of(call)
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
+        return False
+    again = statement.value is call and _wraps(call, statement.targets[0].id)
+    return again and module.kind_of(call) is Kind.MODULE
+
+
+def _wraps(made: ast.expr, name: str) -> TypeGuard[ast.Call]:
+    return isinstance(made, ast.Call) and any(_is_name(each, [name]) for each in given(made))
+
+
 def is_new_on_default(module: Module, made: ast.Call) -> bool:
     """It has parameters, and nothing in the expression says where they are."""
     calls = [made, *module.nodes(ast.Call, made)]
@@ -127,7 +154,10 @@ def _has_parameters(module: Module, call: ast.Call) -> bool:
     if owner.startswith("torch.nn"):
         return any(each in name for each in WITH_PARAMETERS)
     own = [each for each in module.nodes(ast.ClassDef) if each.name == name or each.name == owner]
-    makes = len(own) == 1 and makes_layers(module, own[0])
+    if own:
+        makes = len(own) == 1 and makes_layers(module, own[0])
+    else:
+        makes = bool(module.about(module.qualified(call.func), makes_layers))
     return makes and module.kind_of(call) is Kind.MODULE
 
 
@@ -184,7 +214,7 @@ def _used_after(module: Module, made: ast.Call, model: str) -> ast.Call | None:
         owner = receiver(call)
         on = module.text(root_of(owner)) if owner is not None else ""
         takes = any(module.text(each) == model for each in given(call))
-        if (on == model or takes) and called(call) not in _HARMLESS:
+        if (on == model or takes) and called(call) not in _HARMLESS and not _rewraps(module, call):
             return None
     return None
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tensortrail.findings import Fix, Safety
 from tensortrail.rules.devices._at_hand import devices_said, is_cuda_literal, said_device
+from tensortrail.rules.shared.moves import named_device
 from tensortrail.rules.shared.objects import receiver
 from tensortrail.rules.view import FunctionNode, Module
 
@@ -25,6 +26,38 @@ def written_literals(
             module.function_of(call) is function and not _is_module_of_torch(module, call)
         ):
             yield call, None
+
+
+def numbered_beside(module: Module, function: FunctionNode) -> ast.expr | None:
+    """A GPU by a number that the code does not write: `f"cuda:{rank}"`, where the function puts
+    something."""
+    for _, said in devices_said(module, function):
+        named = named_device(module, said)
+        made = module.value_of(named).origins if isinstance(named, ast.Name) else (named,)
+        if len(made) == 1 and isinstance(made[0], ast.JoinedStr) and _is_numbered(made[0]):
+            return said
+    return None
+
+
+def is_instead(module: Module, one: ast.AST, other: ast.AST) -> bool:
+    """They stand in two branches of one condition."""
+    here, there = (
+        {(module.text(guard.test), guard.holds) for guard in module.guards_of(each)}
+        for each in (one, other)
+    )
+    return any((test, not holds) in there for test, holds in here)
+
+
+def _is_numbered(text: ast.JoinedStr) -> bool:
+    match text.values:
+        case [ast.Constant(value="cuda:"), ast.FormattedValue()]:
+            return True
+    return False
+
+
+def is_without_number(module: Module, said: ast.expr | None) -> bool:
+    """`.cuda()`, or `"cuda"`: the current GPU."""
+    return said is None or module.value_of(named_device(module, said)).constant == "cuda"
 
 
 def _is_module_of_torch(module: Module, call: ast.Call) -> bool:

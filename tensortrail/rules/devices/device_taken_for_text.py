@@ -1,24 +1,31 @@
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._device_values import is_device, is_of_a_tensor
-from tensortrail.rules.devices._forms import NUMBERED, is_tested, made_device
+from tensortrail.rules.devices._device_texts import (
+    constant_text,
+    is_known_device,
+    is_no_type,
+    is_of_an_object,
+    is_type_of_a_device,
+    made_a_text,
+    may_be_known_device,
+    may_tell_a_device,
+    names_a_number,
+    tells_a_device,
+)
+from tensortrail.rules.devices._device_values import is_of_a_tensor
+from tensortrail.rules.devices._forms import NUMBERED, is_tested
 from tensortrail.rules.shared.imports import imported_packages
 from tensortrail.rules.shared.sentences import one_line
-from tensortrail.rules.shared.stored import stored_under
 
 _OF_TEXTS = frozenset(
     "startswith endswith split rsplit partition lower upper strip replace removeprefix".split()
 )
 _AUTOCASTS = frozenset({"torch.autocast", "torch.amp.autocast"})
-_SETTINGS = re.compile(r"self|cls|.*(arg|conf|cfg|opt|setting|param|flag|hp)s?.*", re.I)
-"""Owners of a `device` that is often a text."""
-
 _OTHERS = frozenset({"tensorflow", "jax", "paddle", "mxnet", "cupy"})
 """Libraries whose tensors have a device too."""
 
@@ -32,7 +39,8 @@ class DeviceTakenForText(Rule):
     - `"cpu" in t.device`, and string methods such as `t.device.startswith("cuda")`;
     - `torch.autocast(model.device)`; as a note, `str(x.device)`, which torch takes since 2.4;
     - `str(t.device) == "cuda"`: this string has a number, as in `cuda:0`;
-    - a device type compared with something else: `t.device.type == "cuda:0"`, or `"gpu"`.
+    - a device type compared with something else: `t.device.type == "cuda:0"`, or `"gpu"`, which
+      is not in `str(t.device)` either.
 
     Not reported: arguments and settings, which may be strings. A value is known as a device if it
     is the device of a tensor or parameter, or the result of `torch.device(...)`.
@@ -48,6 +56,7 @@ class DeviceTakenForText(Rule):
     - mosaicml/llm-foundry pull request 302
     - volcengine/verl pull request 1909
     - lucidrains/vector-quantize-pytorch, "fix mps detection"
+    - predibase/lorax pull request 16
     """
 
     code = "DEV573"
@@ -160,9 +169,29 @@ def run(model, x: torch.Tensor):
         return model(x)
 """,
         ),
+        Bad(
+            """\
+import torch
+
+def padding(tokens: torch.Tensor, device: torch.device):
+    if "gpu" not in str(tokens.device):
+        return None
+    return 8 if "gpu" in str(device) else None
+""",
+            lines=(4, 6),
+            instead="""\
+import torch
+
+def padding(tokens: torch.Tensor, device: torch.device):
+    if tokens.device.type != "cuda":
+        return None
+    return 8 if device.type == "cuda" else None
+""",
+        ),
     )
     good = (
         Good("def f(device):\n    return 'cpu' in device or device.startswith('cuda')\n"),
+        Good("def f(device):\n    return 'gpu' in str(device) or 'gpu' in device.lower()\n"),
         Good("import torch\n\ndef f(x: torch.Tensor):\n    return 'cpu' in str(x.device)\n"),
         Good("import torch\n\ndef f(x: torch.Tensor):\n    return str(x.device) == 'cpu'\n"),
         Good("import torch\n\ndef f(x: torch.Tensor):\n    return str(x.device) == 'cuda:1'\n"),
@@ -213,9 +242,10 @@ def f(model):
     def _compared(self, module: Module, compare: ast.Compare) -> Iterator[Finding]:
         left, operation, right = compare.left, compare.ops[0], compare.comparators[0]
         if isinstance(operation, (ast.In, ast.NotIn)):
-            if not _may_be_known(module, right):
+            yield from self._sought(module, compare, isinstance(operation, ast.In))
+            if not may_be_known_device(module, right):
                 return
-            if _text(module, left) is not None and _is_known(module, right):
+            if constant_text(module, left) is not None and is_known_device(module, right):
                 shown = one_line(module, right)
                 edit = module.replace(right, f"str({module.text(right)})")
                 yield self._raises(module, compare, f"`{shown}` is a torch.device, and `in` of it "
@@ -223,15 +253,26 @@ def f(model):
                                    Safety.UNSAFE, edit))  # fmt: skip
         elif isinstance(operation, (ast.Eq, ast.NotEq)):
             for node, other in ((left, right), (right, left)):
-                text = _text(module, other) if _may_tell_a_device(module, node) else None
+                text = constant_text(module, other) if may_tell_a_device(module, node) else None
                 if text is not None:
                     yield from self._equal(module, compare, node, text)
+
+    def _sought(self, module: Module, compare: ast.Compare, found: bool) -> Iterator[Finding]:
+        """`"gpu" in str(device)`."""
+        text, right = constant_text(module, compare.left), compare.comparators[0]
+        if text is None or text.lower() != "gpu" or not tells_a_device(module, right):
+            return
+        yield self.finding(
+            module,
+            compare,
+            f'no device type is called "{text}": this is {"never" if found else "always"} true',
+        )
 
     def _equal(
         self, module: Module, compare: ast.Compare, node: ast.expr, text: str
     ) -> Iterator[Finding]:
         always = "never" if isinstance(compare.ops[0], ast.Eq) else "always"
-        device = _made_a_text(module, node) if text in NUMBERED else None
+        device = made_a_text(module, node) if text in NUMBERED else None
         if device is not None and is_of_a_tensor(module, device):
             shown = module.text(device)
             edit = module.replace(node, f"{shown}.type")
@@ -242,7 +283,7 @@ def f(model):
                 "true",
                 fixes=[module.fix("compare the type", Safety.UNSAFE, edit)],
             )
-        if _is_no_type(text) and _is_type_of_a_device(module, node):
+        if is_no_type(text) and is_type_of_a_device(module, node):
             yield self.finding(
                 module,
                 compare,
@@ -253,7 +294,7 @@ def f(model):
         func = call.func
         if not isinstance(func, ast.Attribute) or func.attr not in _OF_TEXTS:
             return
-        if _is_known(module, func.value) and not is_tested(module, call):
+        if is_known_device(module, func.value) and not is_tested(module, call):
             shown = one_line(module, func.value)
             edit = module.replace(func.value, f"str({module.text(func.value)})")
             yield self._raises(
@@ -269,8 +310,8 @@ def f(model):
         given = module.argument(call, 0, "device_type")
         if given is None or is_tested(module, call):
             return
-        certain = _is_known(module, given)
-        if certain or _is_of_an_object(module, given):
+        certain = is_known_device(module, given)
+        if certain or is_of_an_object(module, given):
             edit = module.replace(given, f"{module.text(given)}.type")
             yield self._raises(
                 module,
@@ -281,9 +322,9 @@ def f(model):
                 None if certain else Severity.WARNING,
             )
             return
-        device = _made_a_text(module, given)
-        text = _text(module, given)
-        if (device is not None and is_of_a_tensor(module, device)) or _names_a_number(text):
+        device = made_a_text(module, given)
+        text = constant_text(module, given)
+        if (device is not None and is_of_a_tensor(module, device)) or names_a_number(text):
             by_type = module.replace(given, f"{module.text(device or given)}.type")
             yield self._raises(
                 module,
@@ -304,88 +345,3 @@ def f(model):
     ) -> Finding:
         sure = Confidence.HIGH if severity is None else Confidence.MEDIUM
         return self.finding(module, node, message, severity=severity, confidence=sure, fixes=[fix])
-
-
-def _text(module: Module, node: ast.expr) -> str | None:
-    said: object = node.value if isinstance(node, ast.Constant) else None
-    if isinstance(node, ast.Name) and (node.id.isupper() or any(stored_under(module, node.id))):
-        said = module.value_of(node).constant
-    return said if isinstance(said, str) else None
-
-
-def _may_tell_a_device(module: Module, node: ast.expr) -> bool:
-    """Seen without following values: `str(d)`, a name for it, `d.type`."""
-    if isinstance(node, ast.Name):
-        return any(module.calls("str")) and _may_be(module, node.id, _is_a_text)
-    if isinstance(node, ast.Attribute):
-        return node.attr == "type"
-    return _is_a_text(module, node)
-
-
-def _may_be_known(module: Module, node: ast.expr) -> bool:
-    """What `_is_known` says may be true, without following values."""
-    if isinstance(node, ast.Name):
-        return _may_be(module, node.id, _may_be_a_device)
-    return _may_be_a_device(module, node)
-
-
-def _may_be(module: Module, name: str, asked: Callable[[Module, ast.expr], bool]) -> bool:
-    """It is asked of all that the file stores under the name; constants of other files have names
-    in capitals."""
-    return name.isupper() or any(asked(module, each) for each in stored_under(module, name))
-
-
-def _may_be_a_device(module: Module, node: ast.expr) -> bool:
-    made = isinstance(node, ast.Call) and module.qualified(node.func) == "torch.device"
-    return made or isinstance(node, (ast.Name, ast.Attribute))
-
-
-def _is_a_text(module: Module, node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "str"
-
-
-def _made_a_text(module: Module, node: ast.expr) -> ast.expr | None:
-    """`d` of `str(d)`, and of a name for it."""
-    origins = module.value_of(node).origins if isinstance(node, ast.Name) else (node,)
-    call = origins[0] if len(origins) == 1 else None
-    named = call is not None and _is_a_text(module, call)
-    return call.args[0] if named and isinstance(call, ast.Call) and len(call.args) == 1 else None
-
-
-def _names_a_number(text: str | None) -> bool:
-    kind, _, number = (text or "").partition(":")
-    return kind in NUMBERED and number.isdigit()
-
-
-def _is_no_type(text: str) -> bool:
-    kind, _, number = text.partition(":")
-    return (kind in NUMBERED and number.isdigit()) or text.lower() == "gpu"
-
-
-def _is_type_of_a_device(module: Module, node: ast.expr) -> bool:
-    if not isinstance(node, ast.Attribute) or node.attr != "type":
-        return False
-    return _is_known(module, node.value) or module.text(node.value).endswith(".device")
-
-
-def _is_known(module: Module, node: ast.expr) -> bool:
-    """A device on every path: made as one, or asked of what has one. An argument, and what is
-    annotated as a device, may be a text."""
-    sources = module.value_of(node).origins if isinstance(node, ast.Name) else (node,)
-    return bool(sources) and all(
-        made_device(module, each) is not None
-        or (isinstance(each, ast.Attribute) and is_device(module, each))
-        for each in sources
-    )
-
-
-def _is_of_an_object(module: Module, node: ast.expr) -> bool:
-    """`model.device`, `trainer.accelerator.device`; the `device` of settings may be a text."""
-    sources = module.value_of(node).origins if isinstance(node, ast.Name) else (node,)
-    return bool(sources) and all(
-        isinstance(each, ast.Attribute)
-        and each.attr == "device"
-        and isinstance(each.value, (ast.Name, ast.Attribute))
-        and not _SETTINGS.fullmatch(module.text(each.value).rpartition(".")[2])
-        for each in sources
-    )

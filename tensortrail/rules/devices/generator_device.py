@@ -5,7 +5,14 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule, Timeline
-from tensortrail.rules.devices._generators import Draw, is_certain, is_meant, unfit_draws
+from tensortrail.rules.devices._generators import (
+    Draw,
+    DrawForCaller,
+    draws_for_callers,
+    is_certain,
+    is_meant,
+    unfit_draws,
+)
 from tensortrail.rules.devices._refused_generators import (
     on_the_device,
     refused_generators,
@@ -31,7 +38,8 @@ class GeneratorDevice(Rule):
 
     - the generator is a plain `torch.Generator()`, which is on the CPU;
     - the generator was made on a device, and the call has no `device=`;
-    - the generator is an argument, in a function that never reads `generator.device`.
+    - the generator is an argument, in a function that never reads `generator.device`;
+    - a plain generator draws for a tensor argument: `torch.multinomial(p, 1, generator=...)`.
 
     Also reports, as a note, a `DataLoader` that shuffles without a generator in a file that makes a
     GPU the default device.
@@ -148,8 +156,44 @@ def parts(data):
 """,
             lines=(6,),
         ),
+        Bad(
+            """\
+import torch
+
+class Sampling:
+    def __init__(self, seed):
+        self.generator = torch.Generator()
+        self.generator.manual_seed(seed)
+
+    def __call__(self, logits):
+        chances = torch.nn.functional.softmax(logits, dim=-1)
+        return torch.multinomial(chances, 1, generator=self.generator)
+""",
+            lines=(10,),
+            instead="""\
+import torch
+
+class Sampling:
+    def __init__(self, seed, device):
+        self.generator = torch.Generator(device)
+        self.generator.manual_seed(seed)
+
+    def __call__(self, logits):
+        chances = torch.nn.functional.softmax(logits, dim=-1)
+        return torch.multinomial(chances, 1, generator=self.generator)
+""",
+        ),
     )
     good = (
+        Good(
+            """\
+import torch
+
+def chosen(chances: torch.Tensor, seed):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.multinomial(chances.cpu(), 1, generator=generator).to(chances.device)
+"""
+        ),
         Good(
             """\
 import torch
@@ -216,6 +260,8 @@ def order(size, generator=None):
                 )
         for draw in unfit_draws(module):
             yield self._unfit(module, draw)
+        for drawn in draws_for_callers(module):
+            yield self._for_caller(module, drawn)
         for shuffled in shuffled_loaders(module):
             yield self._shuffled(module, shuffled)
 
@@ -243,6 +289,15 @@ def order(size, generator=None):
             "another device",
             severity=_weight(module, draw),
             trail=[(draw.made, f"a generator on {on}")],
+        )
+
+    def _for_caller(self, module: Module, drawn: DrawForCaller) -> Finding:
+        return self.finding(
+            module,
+            drawn.call,
+            f"the numbers are drawn on the device of `{drawn.subject}`, which callers choose, with "
+            "a generator on the CPU: torch refuses one on another device",
+            trail=[(drawn.made, "a generator on the CPU")],
         )
 
     def _shuffled(self, module: Module, found: Shuffled) -> Finding:

@@ -10,6 +10,7 @@ from tensortrail.rules.places import Held, Place, What, Where
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import TO_DEVICE
+from tensortrail.rules.shared.objects import is_none
 from tensortrail.rules.view import FunctionNode
 
 
@@ -108,6 +109,23 @@ class Biased(nn.Module):
 import torch
 from torch import nn
 
+class Window(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.size, self.rows = size, None
+
+    def forward(self, x):
+        if self.rows == None:
+            self.rows = torch.zeros(self.size)
+        self.rows = torch.cat([self.rows[1:], x])
+        return self.rows
+"""
+        ),
+        Good(
+            """\
+import torch
+from torch import nn
+
 class Biased(nn.Module):
     def __init__(self):
         super().__init__()
@@ -192,6 +210,8 @@ def _asks_the_old_one(module: Module, stored: ast.Assign, name: str) -> bool:
         test = guard.test
         if isinstance(test, ast.Compare) and not isinstance(test.ops[0], (ast.Is, ast.IsNot)):
             sides = [test.left, *test.comparators]
+            if any(is_none(each) for each in sides):
+                continue  # there is no old one
             named = [e for each in sides for e in module.value_of(each).origins]
             if any(_reads(each, name) for each in (*sides, *named)):
                 return True

@@ -135,6 +135,21 @@ class SiblingWithoutDevice(Rule):
     )
     good = (
         Good(
+            """\
+import torch
+
+def adjacency(faces: torch.Tensor, n, sparse, device):
+    edges = faces.t()
+    if sparse:
+        values = torch.ones(edges.shape[1], device=device)
+        found = torch.sparse.FloatTensor(edges, values, (n, n))
+    else:
+        found = torch.zeros((n, n), device=device)
+        found[edges[0], edges[1]] = 1
+    return found
+"""
+        ),
+        Good(
             "import torch\n\n\ndef counters(fabric):\n    return keep({\n"
             "        'rows': torch.tensor(0, device=fabric.device),\n"
             "        'words': torch.tensor(0),\n    }).to(fabric.device)\n"

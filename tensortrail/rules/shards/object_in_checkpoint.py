@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
-from tensortrail.rules.shards._numpy_kept import numpy_kept
+from tensortrail.rules.shards._objects_kept import numpy_kept, saved_whole
 from tensortrail.rules.shared.failures import was_handled
 from tensortrail.rules.shared.lines import where
 from tensortrail.rules.shared.saved_files import saves_before
@@ -19,8 +19,9 @@ class ObjectInCheckpoint(Rule):
     """A checkpoint holds an object of a class, which `torch.load` refuses by default.
 
     ## What it does
-    In code, reports a number or an array of NumPy in the dict that `torch.save` writes, if the same
-    file loads this checkpoint without `weights_only=False`.
+    In code, reports a number or an array of NumPy in the dict that `torch.save` writes, and a whole
+    module or object (`torch.save(model, path)`), if the same file loads this checkpoint without
+    `weights_only=False`.
 
     In a recorded run, reports a `torch.load` that refused a file because of a class in it: a whole
     module, an `argparse.Namespace`, a NumPy number. The finding names the line that saved it, if
@@ -49,7 +50,7 @@ class ObjectInCheckpoint(Rule):
     code = "SHD447"
     name = "object-in-checkpoint"
     severity = Severity.ERROR
-    triggers = (("numpy", "torch", "save(", "load("),)
+    triggers = (("torch", "save(", "load("),)
 
     bad = (
         Bad(
@@ -73,8 +74,61 @@ def fit(model, losses):
     model.load_state_dict(torch.load("best.pt")["model"])
 """,
         ),
+        Bad(
+            """\
+import torch
+
+class Network(torch.nn.Module):
+    def save(self, name):
+        torch.save(self, open(name, "wb"))
+
+def loaded(name):
+    network = torch.load(open(name, "rb"), map_location="cpu")
+    return network.eval()
+
+def fit(steps):
+    net = torch.nn.Linear(3, 4)
+    torch.save(net, "net.pt")
+    return torch.load("net.pt")
+""",
+            lines=(8, 14),
+            instead="""\
+import torch
+
+class Network(torch.nn.Module):
+    def save(self, name):
+        torch.save(self.state_dict(), open(name, "wb"))
+
+def loaded(name):
+    network = Network()
+    network.load_state_dict(torch.load(open(name, "rb"), map_location="cpu"))
+    return network.eval()
+
+def fit(steps):
+    net = torch.nn.Linear(3, 4)
+    torch.save(net, "net.pt")
+    return torch.load("net.pt", weights_only=False)
+""",
+        ),
     )
     good = (
+        Good(
+            """\
+import dill
+import torch
+
+class Run:
+    def save(self, name):
+        torch.save(self, name, pickle_module=dill)
+
+def loaded(name):
+    return torch.load(name, pickle_module=dill)
+
+def fit(net: torch.nn.Module):
+    torch.save(net, "net.pt")
+    return torch.load("net.pt", weights_only=False)
+"""
+        ),
         Good(
             """\
 import numpy as np
@@ -103,6 +157,16 @@ def other(model, losses):
                     f"{kept.load.lineno} reads tensors and plain values only: it refuses the file",
                     severity=Severity.WARNING,
                     trail=[(kept.made, "made by NumPy"), (kept.load, "refused here")],
+                )
+            whole = saved_whole(module, save)
+            if whole is not None:
+                yield self.finding(
+                    module,
+                    whole.load,
+                    f"line {save.lineno} saves `{whole.what}` as an object, and `torch.load` reads "
+                    "tensors and plain values only: since 2.6 it refuses the file",
+                    severity=Severity.WARNING,
+                    trail=[(save, "saved whole"), (whole.load, "refused here")],
                 )
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:

@@ -71,6 +71,7 @@ def inside(
         ("torch.zeros_like(x)", "of(x)"),
         ("torch.zeros_like(x, device=device)", "device(device)"),
         ("x.new_zeros(3)", "of(x)"),
+        ("torch.autograd.grad(x.sum(), y)[0]", "of(y)"),
         ("x.to(y)", "of(y)"),
         ("x.to(device)", "device(device)"),
         ("x.to(device=y.device, dtype=y.dtype)", "of(y)"),
@@ -432,3 +433,30 @@ def test_the_forward_of_a_leaf_that_is_the_base_takes_its_parameters(
         if each.operation == "module"
     ]
     assert found == ([{"self", "default"}] if meets else [])
+
+
+def test_a_gradient_that_is_given_meets_what_it_is_a_gradient_of() -> None:
+    module = inside(
+        "torch.autograd.backward(x, torch.ones(n))",
+        "x.backward(torch.ones(n))",
+        "torch.autograd.grad(x, y, grad_outputs=torch.ones(n))",
+        "x.backward()",
+    )
+    function = module.tree.outermost_function_of(find(module, "x.backward()"))
+    assert function is not None
+    met = [(each.operation, len(each.pairs)) for each in module.places(function).meetings]
+    assert met == [("backward", 2), ("backward", 2), ("grad", 2)]
+
+
+def test_the_argument_of_a_function_that_is_registered_on_a_tensor_is_one() -> None:
+    source = (
+        f"{HEAD}class Net(nn.Module):\n    def __init__(self, weight):\n"
+        "        weight.register_hook(self.kept)\n\n"
+        "    def kept(self, gradient):\n        return gradient * 2\n"
+    )
+    for hook, what in (("register_hook", "TENSOR"), ("register_forward_hook", "UNKNOWN")):
+        module = module_of(source.replace("register_hook", hook))
+        node = find(module, "gradient")
+        function = module.tree.outermost_function_of(node)
+        assert function is not None
+        assert module.places(function).seen[node].what.name == what

@@ -56,3 +56,20 @@ def test_the_accelerator_of_a_class_or_of_a_script() -> None:
     assert severity("DEV510", textwrap.dedent(kept)) is not None
     assert severity("DEV510", textwrap.dedent(made)) is not None
     assert severity("DEV510", textwrap.dedent(kept).replace("self.accelerator", "batch")) is None
+
+
+def test_what_the_class_gives_to_its_base_says_where_it_works() -> None:
+    kept = """
+    class Attack(Base):
+        def __init__(self, {given}):
+            super().__init__(estimator=estimator)
+
+        def given(self, x):
+            return torch.tensor(x, device=self.estimator.device)
+
+        def changed(self, x):
+            return self.given(x) + torch.zeros(len(x)).cuda()
+    """
+    source = "import torch\n" + textwrap.dedent(kept)
+    assert severity("DEV510", source.format(given="estimator")) is not None
+    assert severity("DEV510", source.format(given="x")) is None

@@ -1,4 +1,4 @@
-"""Numbers of NumPy in a checkpoint, and the load that refuses them."""
+"""Numbers of NumPy and whole objects in a checkpoint, and the load that refuses them."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tensortrail.rules.shared.objects import is_false, keyword, unpacks
+from tensortrail.rules.shared.objects import is_false, is_self, keyword, unpacks
+from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.view import Module
-from tensortrail.rules.words import NOT_CONSTANT
+from tensortrail.rules.words import NOT_CONSTANT, Kind
 
 _GIVES_NUMPY = frozenset(
     "mean max min sum median std var average array asarray zeros ones arange linspace nanmean "
     "percentile quantile argmax argmin float32 float64 int64 concatenate stack".split()
 )
 _DEEPEST = 4
+_ALLOW = tuple(f"torch.serialization.{each}" for each in ("add_safe_globals", "safe_globals"))
 
 
 class Kept(NamedTuple):
@@ -38,6 +40,31 @@ def numpy_kept(module: Module, save: ast.Call) -> Kept | None:
     return None
 
 
+class Whole(NamedTuple):
+    what: str
+    load: ast.Call
+
+
+def saved_whole(module: Module, save: ast.Call) -> Whole | None:
+    """A module, or the object whose method saves, if the file loads it as `torch.load` does by
+    default."""
+    data, path = module.argument(save, 0, "obj"), module.argument(save, 1, "f")
+    if data is None or path is None or not _is_an_object(module, data):
+        return None
+    if any(
+        module.calls("torch.serialization.add_safe_globals", "torch.serialization.safe_globals")
+    ):
+        return None
+    load = _loaded(module, path)
+    return Whole(module.text(data), load) if load is not None else None
+
+
+def _is_an_object(module: Module, data: ast.expr) -> bool:
+    if is_self(data):
+        return module.class_of(data) is not None
+    return isinstance(data, (ast.Name, ast.Attribute)) and module.kind_of(data) is Kind.MODULE
+
+
 def _dict_of(module: Module, data: ast.expr) -> ast.Dict | None:
     origins = module.value_of(data).origins if isinstance(data, ast.Name) else (data,)
     found = [each for each in origins if isinstance(each, ast.Dict)]
@@ -45,16 +72,28 @@ def _dict_of(module: Module, data: ast.expr) -> ast.Dict | None:
 
 
 def _loaded(module: Module, path: ast.expr) -> ast.Call | None:
-    """`torch.load` of the same path, without `weights_only=False`."""
+    """`torch.load` of the same path, without `weights_only=False` and with torch's own pickle."""
+    path = _file_of(module, path)
     for call in module.calls("torch.load"):
         read = module.argument(call, 0, "f")
         if read is None or unpacks(call) or is_false(keyword(call, "weights_only")):
             continue
+        if module.argument(call, 2, "pickle_module") is not None:
+            continue
+        read = _file_of(module, read)
         constants = [module.value_of(each).constant for each in (read, path)]
         same = constants[0] is not NOT_CONSTANT and constants[0] == constants[1]
         if same or module.text(read) == module.text(path):
             return call
     return None
+
+
+def _file_of(module: Module, path: ast.expr) -> ast.expr:
+    """`name` of `open(name, "rb")`."""
+    made = behind(module, path)
+    if not isinstance(made, ast.Call) or module.qualified(made.func) != "open":
+        return path
+    return module.argument(made, 0, "file") or path
 
 
 def _of_numpy(module: Module, node: ast.expr, deep: int) -> ast.expr | None:

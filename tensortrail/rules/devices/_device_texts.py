@@ -1,0 +1,127 @@
+"""What is a device, and what is its text or its type, as far as the code around it says."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+
+from tensortrail.rules.devices._device_values import is_device
+from tensortrail.rules.devices._forms import NUMBERED, made_device
+from tensortrail.rules.shared.stored import stored_under
+from tensortrail.rules.view import Module
+
+_SETTINGS = re.compile(r"self|cls|.*(arg|conf|cfg|opt|setting|param|flag|hp)s?.*", re.I)
+"""Owners of a `device` that is often a text."""
+
+
+def constant_text(module: Module, node: ast.expr) -> str | None:
+    said: object = node.value if isinstance(node, ast.Constant) else None
+    if isinstance(node, ast.Name) and (node.id.isupper() or any(stored_under(module, node.id))):
+        said = module.value_of(node).constant
+    return said if isinstance(said, str) else None
+
+
+def may_tell_a_device(module: Module, node: ast.expr) -> bool:
+    """Seen without following values: `str(d)`, a name for it, `d.type`."""
+    if isinstance(node, ast.Name):
+        return any(module.calls("str")) and _may_be(module, node.id, _is_a_text)
+    if isinstance(node, ast.Attribute):
+        return node.attr == "type"
+    return _is_a_text(module, node)
+
+
+def may_be_known_device(module: Module, node: ast.expr) -> bool:
+    """What `is_known_device` says may be true, without following values."""
+    if isinstance(node, ast.Name):
+        return _may_be(module, node.id, _may_be_a_device)
+    return _may_be_a_device(module, node)
+
+
+def _may_be(module: Module, name: str, asked: Callable[[Module, ast.expr], bool]) -> bool:
+    """It is asked of all that the file stores under the name; constants of other files have names
+    in capitals."""
+    return name.isupper() or any(asked(module, each) for each in stored_under(module, name))
+
+
+def _may_be_a_device(module: Module, node: ast.expr) -> bool:
+    made = isinstance(node, ast.Call) and module.qualified(node.func) == "torch.device"
+    return made or isinstance(node, (ast.Name, ast.Attribute))
+
+
+def _is_a_text(module: Module, node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "str"
+
+
+def made_a_text(module: Module, node: ast.expr) -> ast.expr | None:
+    """`d` of `str(d)`, and of a name for it."""
+    origins = module.value_of(node).origins if isinstance(node, ast.Name) else (node,)
+    call = origins[0] if len(origins) == 1 else None
+    named = call is not None and _is_a_text(module, call)
+    return call.args[0] if named and isinstance(call, ast.Call) and len(call.args) == 1 else None
+
+
+def names_a_number(text: str | None) -> bool:
+    kind, _, number = (text or "").partition(":")
+    return kind in NUMBERED and number.isdigit()
+
+
+def is_no_type(text: str) -> bool:
+    kind, _, number = text.partition(":")
+    return (kind in NUMBERED and number.isdigit()) or text.lower() == "gpu"
+
+
+def is_type_of_a_device(module: Module, node: ast.expr) -> bool:
+    if not isinstance(node, ast.Attribute) or node.attr != "type":
+        return False
+    return is_known_device(module, node.value) or module.text(node.value).endswith(".device")
+
+
+def tells_a_device(module: Module, node: ast.expr) -> bool:
+    """The text of a device, or of an argument that is said to be one; or its type."""
+    device = made_a_text(module, node) if may_tell_a_device(module, node) else None
+    if device is None:
+        return is_type_of_a_device(module, node)
+    return is_known_device(module, device) or _is_said_to_be_one(module, device)
+
+
+def _is_said_to_be_one(module: Module, node: ast.expr) -> bool:
+    """`device: torch.device`: who makes a text of it does not expect one."""
+    function = module.function_of(node)
+    if function is None or not isinstance(node, ast.Name):
+        return False
+    given = function.args
+    every = (*given.posonlyargs, *given.args, *given.kwonlyargs)
+    return any(
+        each.arg == node.id
+        and each.annotation is not None
+        and "torch.device" in (module.qualified(each.annotation), _written(each.annotation))
+        for each in every
+    )
+
+
+def _written(annotation: ast.expr) -> object:
+    return annotation.value if isinstance(annotation, ast.Constant) else None
+
+
+def is_known_device(module: Module, node: ast.expr) -> bool:
+    """A device on every path: made as one, or asked of what has one. An argument, and what is
+    annotated as a device, may be a text."""
+    sources = module.value_of(node).origins if isinstance(node, ast.Name) else (node,)
+    return bool(sources) and all(
+        made_device(module, each) is not None
+        or (isinstance(each, ast.Attribute) and is_device(module, each))
+        for each in sources
+    )
+
+
+def is_of_an_object(module: Module, node: ast.expr) -> bool:
+    """`model.device`, `trainer.accelerator.device`; the `device` of settings may be a text."""
+    sources = module.value_of(node).origins if isinstance(node, ast.Name) else (node,)
+    return bool(sources) and all(
+        isinstance(each, ast.Attribute)
+        and each.attr == "device"
+        and isinstance(each.value, (ast.Name, ast.Attribute))
+        and not _SETTINGS.fullmatch(module.text(each.value).rpartition(".")[2])
+        for each in sources
+    )

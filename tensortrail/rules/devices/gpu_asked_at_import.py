@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._beforehand import is_example
+from tensortrail.rules.devices._only_with_cuda import asked_of_cuda, needs_cuda
+from tensortrail.rules.shared.imports import imported_packages
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.sentences import one_line
+
+_FOR_GPUS = ("triton", "cupy", "pycuda", "cuda", "flash_attn", "apex", "numba")
+"""Packages that files for GPUs alone import."""
+
+
+class GpuAskedAtImport(Rule):
+    """A module asks a GPU what it can do while it is imported, whether or not there is one.
+
+    ## What it does
+    Reports calls such as `torch.cuda.get_device_capability()` that stand outside of functions, if
+    nothing around asks whether there is a GPU, and the file or one that imports it works without
+    one too: it calls `torch.cuda.is_available()`, or lets somebody choose the CPU.
+
+    Not reported: programs (`if __name__ == "__main__"`), examples, and files that import what only
+    GPUs have, such as Triton.
+
+    ## Why is this bad?
+    Without a GPU the import raises, and all that imports the module fails with it, also where it
+    would have used the CPU. With one, CUDA starts in every process that imports the module: before
+    it chooses its GPU, and before it forks workers, which then cannot use CUDA.
+
+    ## What you may see
+    ```
+    RuntimeError: Found no NVIDIA driver on your system.
+    RuntimeError: Cannot re-initialize CUDA in forked subprocess.
+    ```
+
+    ## Fix safety
+    No fix is offered: ask where the answer is used.
+
+    ## References
+    - predibase/lorax, `fp8_supported`
+    - ModelTC/LightX2V, the choice of an attention kernel
+    """
+
+    code = "DEV637"
+    name = "gpu-asked-at-import"
+    severity = Severity.WARNING
+    triggers = tuple(("torch", f".{each}(") for each in needs_cuda())
+    bad = (
+        Bad(
+            """\
+import torch
+
+small_floats = torch.cuda.get_device_capability()[0] >= 9
+
+def cached(keys):
+    return keys.to(torch.uint8) if small_floats else keys
+
+def loaded(model):
+    return model.to("cuda" if torch.cuda.is_available() else "cpu")
+""",
+            lines=(3,),
+            instead="""\
+import torch
+
+def cached(keys):
+    small_floats = torch.cuda.is_available() and torch.cuda.get_device_capability()[0] >= 9
+    return keys.to(torch.uint8) if small_floats else keys
+
+def loaded(model):
+    return model.to("cuda" if torch.cuda.is_available() else "cpu")
+""",
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+
+small_floats = False
+if torch.cuda.is_available():
+    small_floats = torch.cuda.get_device_capability()[0] >= 9
+
+def cached(keys):
+    return keys.to(torch.uint8) if small_floats else keys
+"""
+        ),
+        Good(
+            """\
+import torch
+
+try:
+    kind = torch.cuda.get_device_name()
+except RuntimeError:
+    kind = "cpu" if not torch.cuda.is_available() else ""
+
+def shown():
+    return kind
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def shown(model):
+    if torch.cuda.is_available():
+        return torch.cuda.get_device_name()
+    return ""
+
+if __name__ == "__main__":
+    print(torch.cuda.get_device_name())
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module) or is_example(module) or _is_a_program(module):
+            return
+        asked = [each for each in asked_of_cuda(module) if module.function_of(each) is None]
+        asked = [each for each in asked if not _is_in_a_lambda(module, each)]
+        if not asked or _is_for_gpus(module) or not module.may_use_cpu():
+            return
+        for call in asked:
+            yield self.finding(
+                module,
+                call,
+                f"`{one_line(module, call.func)}` raises without a GPU: the import does then, and "
+                "with one it starts CUDA",
+            )
+
+
+def _is_a_program(module: Module) -> bool:
+    return any(
+        isinstance(each.test, ast.Compare) and module.text(each.test.left) == "__name__"
+        for each in module.nodes(ast.If)
+    ) or not any(module.nodes(kind) for kind in (ast.FunctionDef, ast.ClassDef))
+
+
+def _is_in_a_lambda(module: Module, call: ast.Call) -> bool:
+    return any(isinstance(up, ast.Lambda) for up in module.ancestors(call))
+
+
+def _is_for_gpus(module: Module) -> bool:
+    return not imported_packages(module).isdisjoint(_FOR_GPUS)
