@@ -8,15 +8,14 @@ from collections.abc import Iterator
 
 from tensortrail.patterns import pattern
 from tensortrail.rules.defaults import with_defaults
+from tensortrail.rules.shared.annotations import DEVICE, names_type
+from tensortrail.rules.shared.given_devices import said_device
 from tensortrail.rules.shared.moves import named_device
 from tensortrail.rules.shared.objects import called
-from tensortrail.rules.shared.tensor_origin import is_dtype
 from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Kind
 
 _NAMES_A_GPU = pattern(r"cuda|gpu", re.I)
-_ASKS_FIRST = frozenset({"to", "to_empty"})
-"""Methods whose first argument may be any device: that of `cuda` is a GPU."""
 _OF_ANOTHER_USE = ("rand", "noise", "offload", "storage", "cache", "save", "output")
 """How the name of a device begins that is for something else than the work of the function."""
 
@@ -37,8 +36,7 @@ def _device_parameter(module: Module, function: FunctionNode) -> ast.arg | None:
     for each in (*given.posonlyargs, *given.args, *given.kwonlyargs):
         if each.arg.startswith(_OF_ANOTHER_USE):
             continue
-        said = module.text(each.annotation) if each.annotation is not None else ""
-        if "torch.device" in said or (
+        if names_type(module, each.annotation, DEVICE) or (
             "device" in each.arg and _is_handed_on(module, function, each.arg)
         ):
             return each
@@ -58,16 +56,6 @@ def devices_said(module: Module, inside: ast.AST) -> Iterator[tuple[ast.Call, as
         said = said_device(module, call) or _of_helper(call)
         if said is not None:
             yield call, said
-
-
-def said_device(module: Module, call: ast.Call) -> ast.expr | None:
-    for each in call.keywords:
-        if each.arg == "device":
-            return each.value
-    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    if method in _ASKS_FIRST and call.args and not is_dtype(module, call.args[0]):
-        return call.args[0]
-    return None
 
 
 def _of_helper(call: ast.Call) -> ast.expr | None:

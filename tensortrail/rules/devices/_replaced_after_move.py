@@ -9,6 +9,7 @@ from typing import NamedTuple
 from tensortrail.findings import Fix, Safety
 from tensortrail.rules.devices._batches import is_to_a_device
 from tensortrail.rules.shared.functions import called_here, matched, parameter_names
+from tensortrail.rules.shared.given_devices import says_device, under_device
 from tensortrail.rules.shared.layers import WITH_PARAMETERS
 from tensortrail.rules.shared.moves import MAY_PLACE, TO_DEVICE
 from tensortrail.rules.shared.objects import called, given, receiver, root_of
@@ -115,9 +116,9 @@ def is_new_on_default(module: Module, made: ast.Call) -> bool:
     calls = [made, *module.nodes(ast.Call, made)]
     if any(called(each) in MAY_PLACE for each in calls):
         return False
-    if any(each.arg is None or "device" in each.arg for call in calls for each in call.keywords):
+    if any(each.arg is None for call in calls for each in call.keywords):
         return False
-    if any("device" in module.text(each) for each in module.contexts_of(made)):
+    if says_device(module, made) or under_device(module, made):
         return False
     return any(_has_parameters(module, each) for each in calls)
 

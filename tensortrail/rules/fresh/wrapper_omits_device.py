@@ -39,7 +39,7 @@ class WrapperOmitsDevice(Rule):
     name = "wrapper-omits-device"
     since = "0.2.0"
     severity = Severity.WARNING
-    triggers = ("_make_wrapper_subclass", ("Tensor(", "data=", "quantizer="))
+    triggers = ("_make_wrapper_subclass", ("Tensor", "data=", "quantizer="))
 
     bad = (
         Bad(
