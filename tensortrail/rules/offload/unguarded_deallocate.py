@@ -25,6 +25,7 @@ from tensortrail.rules.offload._settings import (
     readable_at,
 )
 from tensortrail.rules.shared.lines import by_line
+from tensortrail.rules.shared.objects import is_self
 from tensortrail.rules.shared.origins import behind
 
 _SPOKEN = ("cpu", "cuda", "to", "offload", "unload", "deallocate", "move", "free", "release",
@@ -322,8 +323,7 @@ def probe(cpu_offload: bool):
         target = behind(module, given)
         inside = [*module.nodes(ast.Attribute, target)]
         for part in [target, *inside] if isinstance(target, ast.Attribute) else inside:
-            held = module.text(part.value).endswith(("settings", "config", "options", "cfg"))
-            if part.attr != "device" or not held:
+            if part.attr != "device" or is_self(part.value):
                 continue
             holder = module.value_of(part.value)
             facts = module.class_facts(holder.cls) if holder.cls else None
