@@ -7,6 +7,7 @@ import ast
 from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.shared.never_given import is_never_given
 from tensortrail.rules.shared.objects import receiver, resolved_name
+from tensortrail.rules.shared.origins import text_behind
 from tensortrail.rules.view import FunctionNode, Module
 
 _KEEP_NUMBERS = ("sched", "sampler", "dataloader", "scaler")
@@ -57,7 +58,7 @@ def _keeps_numbers(module: Module, taker: ast.expr) -> bool:
     asked for."""
     value = module.value_of(taker)
     made = [resolved_name(module, each) for each in value.origins if isinstance(each, ast.Call)]
-    said = " ".join((module.text(taker), value.cls, *made)).lower()
+    said = " ".join((text_behind(module, taker), value.cls, *made)).lower()
     return any(word in said for word in _KEEP_NUMBERS) or _is_asked_as_one(module, taker)
 
 

@@ -81,7 +81,9 @@ def _is_state_dict(module: Module, node: ast.expr) -> bool:
         return True
     text = module.text(node)
     named = "state_dict" in text or text in ("sd", "weights", "tensors", "checkpoint")
-    return named or any(isinstance(each, ast.DictComp) for each in module.value_of(node).origins)
+    return named or any(
+        isinstance(each, (ast.Dict, ast.DictComp)) for each in module.value_of(node).origins
+    )
 
 
 KEEP_GROUPS_WHOLE = (
