@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from tensortrail.findings import Fix, Safety
@@ -136,16 +136,27 @@ def makes_layers(module: Module, cls: ast.AST) -> bool:
     """Its constructor makes layers, and asks nothing where they shall be."""
     for each in cls.body if isinstance(cls, ast.ClassDef) else ():
         if isinstance(each, ast.FunctionDef) and each.name == "__init__":
-            text = module.text(each)
-            if "device" in text or ".to(" in text or ".cuda(" in text or "_like(" in text:
-                return False
             calls = module.nodes(ast.Call, each)
+            if _speaks_of_devices(module, each, calls):
+                return False
             return any(
                 module.qualified(c.func) in _PARAMETERS
                 or (module.qualified(c.func).startswith("torch.nn.") and _has_parameters(module, c))
                 for c in calls
             )
     return False
+
+
+def _speaks_of_devices(module: Module, inside: ast.AST, calls: Sequence[ast.Call]) -> bool:
+    """In its code: what is said of it beside it is no evidence."""
+    names = [each.attr for each in module.nodes(ast.Attribute, inside)]
+    names += [each.id for each in module.nodes(ast.Name, inside)]
+    names += [each.arg for each in module.nodes(ast.arg, inside)]
+    names += [each.arg or "" for each in module.nodes(ast.keyword, inside)]
+    told = any("device" in each for each in names) or any(says_device(module, e) for e in calls)
+    return told or any(
+        called(each) in TO_DEVICE or called(each).endswith("_like") for each in calls
+    )
 
 
 def is_written_gpu(module: Module, moved: ast.Call) -> bool:
