@@ -34,7 +34,8 @@ BY_VALUE = {
     "a tensor in an annotation": (
         "DEV511",
         "import functools\nimport torch as th\n\n@functools.lru_cache\n"
-        "def signs(n: int) -> th.Tensor:  # flagged\n    made = th.ones(n, device='cuda')\n    return twice(made)\n",
+        "def signs(n: int) -> th.Tensor:  # flagged\n    made = th.ones(n, device='cuda')\n"
+        "    return twice(made)\n",
     ),
     "the address that a function of the file gives": (
         "STO201",
