@@ -20,6 +20,23 @@ BY_VALUE = {
         "        self.me = int(os.environ['LOCAL_RANK'])\n\n    def report(self, loss):\n"
         "        if self.me == 0:\n            dist.all_reduce(loss)  # flagged\n",
     ),
+    "a device that is chosen at the top of the file": (
+        "DEV521",
+        "import torch\nfrom torch import nn\n\n"
+        "DEVICE = 'cuda' if torch.cuda.is_available() else 'cpu'\n"
+        "net = nn.Embedding(1000, 64).to(DEVICE)\nids = torch.randint(1000, (1, 8))  # flagged\n"
+        "print(net(ids).shape)\n",
+    ),
+    "what a module is moved to": (
+        "DEV521",
+        "import torch\nfrom torch import nn\n\ndef main(gpu):\n    net = nn.Linear(8, 8).to(gpu)\n"
+        "    return net(torch.randn(2, 8))  # flagged\n",
+    ),
+    "what a module is cast to": (
+        "DEV521",
+        "import torch\nfrom torch import nn\n\ndef main(kind):\n"
+        "    net = nn.Linear(8, 8).to(kind)\n    return net(torch.randn(2, 8, dtype=kind))\n",
+    ),
     "a load under such a rank": (
         "DEV631",
         "import torch\nimport torch.distributed as dist\n\ndef main(model):\n"

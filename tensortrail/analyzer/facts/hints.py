@@ -96,7 +96,7 @@ def read(
         contents = _contents(outer, inner, qualified, class_kind)
         return Annotated(_container(outer, inner, qualified), contents=contents)
     dotted = qualified(annotation)
-    if dotted == "str":
+    if dotted == "str":  # any text: that it names a device is said by the variable alone
         return Annotated(frozenset({Kind.DEVICE_STRING if "device" in name else Kind.OTHER}))
     if dotted in _KINDS:
         return Annotated(frozenset({_KINDS[dotted]}), dotted)

@@ -381,7 +381,7 @@ def probe(cpu_offload: bool):
 
 
 def _verb_spoken(module: Module, call: ast.Call) -> bool:
-    """The function around is named for the move: the user asked for it."""
+    """The function around is named for the move, and its caller asks for it by that name."""
     around = module.function_of(call)
     words = around.name.strip("_").lower().split("_") if around is not None else []
     return any(word.startswith(_SPOKEN) for word in words)

@@ -13,6 +13,7 @@ from tensortrail.rules.shared.lines import reader_of
 
 _DEEPEST = 2
 """Functions that give the address they got from another one."""
+# Functions of other files and libraries: what they give is read off their public names.
 _BY_NAME = re.compile(r"^_?(get_)?(storage_ptr|unique_id|storage_id|unique_storage_id)$")
 
 ALSO_ASKED = (

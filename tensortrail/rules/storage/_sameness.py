@@ -12,6 +12,7 @@ from tensortrail.rules.shared.moves import MOVES
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.shared.sentences import only_logs
 
+# What a function or table is called tells saving from a copy that is left out at worst.
 SAVES = re.compile(
     r"save|shared|tied|dedup|shard|_storage|storage_|tensor_id|unique", re.IGNORECASE
 )
