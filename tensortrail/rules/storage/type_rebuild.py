@@ -171,14 +171,11 @@ def _class_of(module: Module, func: ast.expr) -> ast.expr | None:
     return None
 
 
-_CLASSES = ("Param", "Tensor", "class", "cls", "type")
-
-
 def _is_told_apart(module: Module, call: ast.Call) -> bool:
     """It runs only for classes that are named."""
     words = ("isinstance", "__name__", "type(", "__class__", " is ", " == ", " in ")
     return any(
-        guard.holds and any(word in text_behind(module, guard.test) for word in words)
-        and any(hint in text_behind(module, guard.test) for hint in _CLASSES)
+        guard.holds and any(word in guard.text for word in words)
+        and any(hint in guard.text for hint in ("Param", "Tensor", "class", "cls", "type"))
         for guard in module.guards_of(call)
     )  # fmt: skip
