@@ -7,10 +7,13 @@ import re
 from tensortrail.patterns import pattern
 
 _NUMBERED_GPU = pattern(
-    rb"^[^#\n]*(?:['\"]cuda:(?:[1-9{%]|['\"]\s*[+%])|torch\.device\(['\"]cuda['\"],)", re.MULTILINE
+    rb"^[^#\n]*(?:['\"]cuda:(?:[1-9{%]|['\"]\s*[+%])|\bdevice\(['\"]cuda['\"],)", re.MULTILINE
 )
 """Another GPU than the first, or one of which a variable has the number."""
-SETS_GPU = pattern(rb"^[^#\n]*\bcuda\.set_device\(", re.MULTILINE)
+SETS_GPU = pattern(
+    rb"^[^#\n]*\bcuda\.set_device\(|^[ \t]*from torch\.cuda import [^#\n]*\bset_device\b",
+    re.MULTILINE,
+)
 NAMES_ACCELERATOR = pattern(
     rb"^[^#\n]*\b(?:(?:cuda|mps|xpu|hpu|npu)\b|(?:Accelerator|Trainer)\()", re.MULTILINE
 )

@@ -16,6 +16,8 @@ from tensortrail.rules.words import Branch, ClassFacts, Kind
 MOST_ANCESTORS = 64
 DISPATCH = "__torch_dispatch__"
 _REGISTERING = ("register_buffer", "register_parameter", "add_module", "register_module")
+_MAKES = frozenset("__new__ _make_wrapper_subclass _make_subclass as_subclass cls".split())
+"""Functions that give an object of the class that is being written."""
 _REWRAPS = ("tree_map", "tree_map_only", "return_and_correct_aliasing")
 
 
@@ -34,7 +36,7 @@ def own_facts(file: ClassFile, node: ast.ClassDef) -> ClassFacts:
     methods = [each for each in node.body if isinstance(each, SCOPES)]
     dispatch = next((each for each in methods if each.name == DISPATCH), None)
     name = ".".join(filter(None, (file.name, file.tree.qualname_of(node))))
-    is_wrapper = any(_makes_wrapper(file.tree, method) for method in methods)
+    is_wrapper = any(_makes_wrapper(file.tree, node, method) for method in methods)
     handles = set(_ops_registered(file, node, is_wrapper or dispatch is not None))
     handles |= known.LIBRARY_HANDLES.get(node.name, frozenset())
     if dispatch is not None:
@@ -192,11 +194,17 @@ def _implements_aliases(file: ClassFile) -> dict[str, str]:
     return found
 
 
-def _makes_wrapper(tree: Tree, method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    if method.name not in ("__new__", "__init__", "_wrap", "wrap"):
-        return False
-    called = tree.nodes(ast.Attribute, method)
-    return any(each.attr == "_make_wrapper_subclass" for each in called)
+def _makes_wrapper(
+    tree: Tree, cls: ast.ClassDef, method: ast.FunctionDef | ast.AsyncFunctionDef
+) -> bool:
+    """It makes one of its own class, which is its first argument."""
+    own = {each.arg for each in method.args.args[:1]} | {"cls", cls.name}
+    calls = (
+        each
+        for each in tree.nodes(ast.Call, method)
+        if isinstance(each.func, ast.Attribute) and each.func.attr == "_make_wrapper_subclass"
+    )
+    return any(not each.args or getattr(each.args[0], "id", "") in own for each in calls)
 
 
 def _rewraps_rest(file: ClassFile, dispatch: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
@@ -250,13 +258,25 @@ def _fields(tree: Tree, node: ast.ClassDef) -> Iterable[str]:
     for statement in node.body:
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
             yield statement.target.id
+    own = _own_names(tree, node)
     for below in tree.nodes(ast.Attribute, node):
         if (
             isinstance(below.ctx, ast.Store)
             and isinstance(below.value, ast.Name)
-            and below.value.id in ("self", "obj", "instance", "r")
+            and below.value.id in own
         ):
             yield below.attr
+
+
+def _own_names(tree: Tree, node: ast.ClassDef) -> set[str]:
+    """What the object is called in its class: `self`, and what a constructor gives."""
+    made = (each for each in tree.nodes(ast.Assign, node) if isinstance(each.value, ast.Call))
+    return {"self"} | {
+        target.id
+        for each in made
+        for target in each.targets
+        if isinstance(target, ast.Name) and dotted_name(each.value).rpartition(".")[2] in _MAKES
+    }
 
 
 def _registered(file: ClassFile, cls: ast.ClassDef) -> Iterable[str]:

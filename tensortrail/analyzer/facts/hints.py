@@ -12,8 +12,13 @@ _KINDS = {
     "torch.Tensor": Kind.TENSOR,
     "torch.FloatTensor": Kind.TENSOR,
     "torch.LongTensor": Kind.TENSOR,
+    "torch.BoolTensor": Kind.TENSOR,
+    "torch.IntTensor": Kind.TENSOR,
+    "torch.HalfTensor": Kind.TENSOR,
+    "torch.DoubleTensor": Kind.TENSOR,
     "Tensor": Kind.TENSOR,
     "torch.nn.Parameter": Kind.PARAMETER,
+    "torch.nn.parameter.Parameter": Kind.PARAMETER,
     "torch.nn.Module": Kind.MODULE,
     "torch.fx.GraphModule": Kind.MODULE,
     "torch.device": Kind.DEVICE,
@@ -86,10 +91,12 @@ def read(
         if outer in _TRANSPARENT:
             first = inner.elts[0] if isinstance(inner, ast.Tuple) and inner.elts else inner
             return read(first, qualified, class_kind, name)
+        if outer.startswith("jaxtyping.") and isinstance(inner, ast.Tuple) and inner.elts:
+            return read(inner.elts[0], qualified, class_kind, name)  # `Float[Tensor, "rows 3"]`
         contents = _contents(outer, inner, qualified, class_kind)
         return Annotated(_container(outer, inner, qualified), contents=contents)
     dotted = qualified(annotation)
-    if dotted == "str":
+    if dotted == "str":  # any text: that it names a device is said by the variable alone
         return Annotated(frozenset({Kind.DEVICE_STRING if "device" in name else Kind.OTHER}))
     if dotted in _KINDS:
         return Annotated(frozenset({_KINDS[dotted]}), dotted)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence, Set
+import re
+from collections.abc import Callable, Mapping, Sequence, Set
 
 from tensortrail.analyzer.facts import chosen_gpus, customs, reach
 from tensortrail.analyzer.facts.customs import called_in, defined_in
@@ -60,19 +61,32 @@ def numbered_gpu(file: ProjectFile, root: ast.AST) -> int:
 
 def sets_gpu(file: ProjectFile, root: ast.AST, word: str) -> bool:
     """It sets the GPU that is current."""
-    return chosen_gpus.SETS_GPU.search(file.source.data) is not None
+    return bool(chosen_gpus.SETS_GPU.search(file.source.data))
 
 
 def names_accelerator(file: ProjectFile, root: ast.AST) -> bool:
-    return chosen_gpus.NAMES_ACCELERATOR.search(file.source.data) is not None
+    return is_in(names_accelerator, file.source.data)
 
 
 def chooses_cpu(file: ProjectFile, root: ast.AST) -> bool:
-    return chosen_gpus.CHOOSES_CPU.search(file.source.data) is not None
+    return is_in(chooses_cpu, file.source.data)
 
 
 def names_other_backend(file: ProjectFile, root: ast.AST) -> bool:
-    return chosen_gpus.OTHER_BACKEND.search(file.source.data) is not None
+    return is_in(names_other_backend, file.source.data)
+
+
+Searched = Callable[[ProjectFile, ast.AST], bool]
+_SEARCHED: Mapping[Searched, re.Pattern[bytes]] = {
+    names_accelerator: chosen_gpus.NAMES_ACCELERATOR,
+    chooses_cpu: chosen_gpus.CHOOSES_CPU,
+    names_other_backend: chosen_gpus.OTHER_BACKEND,
+}
+"""What is looked for in the texts of all files of a program."""
+
+
+def is_in(question: Searched, text: bytes) -> bool:
+    return _SEARCHED[question].search(text) is not None
 
 
 def imports(file: ProjectFile, root: ast.AST) -> Set[bytes]:

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import cast
 
 from tensortrail.analyzer.facts import texts_asked
-from tensortrail.analyzer.facts.chosen_gpus import (
-    CHOOSES_CPU,
-    NAMES_ACCELERATOR,
-    OTHER_BACKEND,
-    SETS_GPU,
-    numbered_gpu,
-)
+from tensortrail.analyzer.facts.chosen_gpus import SETS_GPU, numbered_gpu
 from tensortrail.analyzer.facts.customs import GPU, MAKE_DEFAULT, makes_default
 from tensortrail.analyzer.facts.programs import MOST, imported
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.facts.project_top import top_of_project
+from tensortrail.analyzer.facts.texts_asked import Searched, is_in
 from tensortrail.analyzer.judging.around import (
     around,
     around_program,
@@ -89,24 +83,21 @@ class AsksForGpus:
         return is_so_in(file, found, texts_asked.sets_gpu, word)
 
     def names_other_backend(self) -> bool:
-        return self._is_in_program(OTHER_BACKEND, texts_asked.names_other_backend)
+        return self._is_in_program(texts_asked.names_other_backend)
 
     def may_use_gpu(self) -> bool:
-        file = cast("ProjectFile", self)
-        if NAMES_ACCELERATOR.search(file.source.data) or not os.path.isfile(file.path):
-            return True
-        question = texts_asked.names_accelerator
-        return self._is_in_program(NAMES_ACCELERATOR, question, of_many=True)
+        return self._may(texts_asked.names_accelerator)
 
     def may_use_cpu(self) -> bool:
-        file = cast("ProjectFile", self)
-        if CHOOSES_CPU.search(file.source.data) or not os.path.isfile(file.path):
-            return True
-        return self._is_in_program(CHOOSES_CPU, texts_asked.chooses_cpu, of_many=True)
+        return self._may(texts_asked.chooses_cpu)
 
-    def _is_in_program(
-        self, how: re.Pattern[bytes], question: Callable[..., bool], of_many: bool = False
-    ) -> bool:
+    def _may(self, question: Searched) -> bool:
+        file = cast("ProjectFile", self)
+        if is_in(question, file.source.data) or not os.path.isfile(file.path):
+            return True
+        return self._is_in_program(question, of_many=True)
+
+    def _is_in_program(self, question: Searched, of_many: bool = False) -> bool:
         """The file has it in its text, or one that comes to import it. `of_many` is the answer if
         these are too many to look at."""
         file = cast("ProjectFile", self)
@@ -116,9 +107,9 @@ class AsksForGpus:
         found = False
         for path in customs.of_one_program(top, file.path):
             looked_at.append(path)
-            if found := how.search(customs.text_in(top, path)) is not None:
+            if found := is_in(question, customs.text_in(top, path)):
                 break
-        _rest_on_program(file, top, looked_at, question, lambda text: bool(how.search(text)))
+        _rest_on_program(file, top, looked_at, question, partial(is_in, question))
         if found:
             return True
         if len(looked_at) >= MOST:

@@ -11,9 +11,14 @@ from tensortrail.analyzer.facts.programs import imported
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.judging.around import around_program
 from tensortrail.patterns import pattern
+from tensortrail.rules.shared.objects import last_name
 
 _IS_TOLD = pattern(rb"\bargs?\b|\bargv\b|pars|\bmain\b|\binput\(")
-"""What a program has that somebody runs: it is told what to do."""
+"""What a program has that somebody runs: it is told what to do. Names only keep a finding here."""
+_COMMAND_LINES = frozenset(
+    "argparse optparse click typer fire tyro hydra absl simple_parsing jsonargparse docopt".split()
+)
+_ASKED = ("sys.argv", "os.environ", "os.getenv")
 
 
 def is_self_test(file: ProjectFile, node: ast.AST) -> bool:
@@ -24,7 +29,21 @@ def is_self_test(file: ProjectFile, node: ast.AST) -> bool:
         return False
     start, end = file.source.span(block)
     body = file.source.data[start:end].partition(b":")[2]
-    return _IS_TOLD.search(body) is None and _is_imported(file)
+    told = _IS_TOLD.search(body) is not None or _asks_outside(file, block)
+    return not told and _is_imported(file)
+
+
+def _asks_outside(file: ProjectFile, block: ast.AST) -> bool:
+    """It, or a function of the file that it calls, reads the command line or the environment."""
+    called = {name for each in file.tree.nodes(ast.Call, block) if (name := last_name(each.func))}
+    functions = [each for each in file.tree.nodes(ast.FunctionDef) if each.name in called]
+    return any(_asks(file, each) for each in (block, *functions))
+
+
+def _asks(file: ProjectFile, inside: ast.AST) -> bool:
+    names = (*file.tree.nodes(ast.Name, inside), *file.tree.nodes(ast.Attribute, inside))
+    dotted = [file.qualified(each) for each in names]
+    return any(each.partition(".")[0] in _COMMAND_LINES or each in _ASKED for each in dotted)
 
 
 def _is_of_main(node: ast.AST) -> bool:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 
+from tensortrail.analyzer.syntax.tree import Tree
 from tensortrail.rules.places import Held, Place, What, Where
 
+_DEVICE = re.compile(r"(cpu|cuda|mps|xpu|npu|hpu|meta)(:\d+)?")
 Places = frozenset[Place]
 Evaluate = Callable[[ast.expr], Held]
 
@@ -34,3 +37,32 @@ def _of_constant(value: object, by: ast.AST) -> Place:
         return Place(Where.LITERAL, "cuda", by)
     name = str(value).partition(":")[0]
     return Place(Where.META, by=by) if name == "meta" else Place(Where.LITERAL, name, by)
+
+
+def used_as_devices(tree: Tree, root: ast.AST) -> frozenset[str]:
+    """Variables that the file passes as `device=`, or binds to the name of a device."""
+    given = {
+        each.value.id
+        for each in tree.nodes(ast.keyword, root)
+        if each.arg == "device" and isinstance(each.value, ast.Name)
+    }
+    bound = {
+        target.id
+        for each in tree.nodes(ast.Assign, root)
+        if _is_device(each.value)
+        for target in each.targets
+        if isinstance(target, ast.Name)
+    }
+    return frozenset(given | bound)
+
+
+def _is_device(made: ast.expr) -> bool:
+    """`"cuda"`, `torch.device("cuda")`, `"cuda" if torch.cuda.is_available() else "cpu"`"""
+    match made:
+        case ast.Constant(value=str(text)):
+            return _DEVICE.fullmatch(text) is not None
+        case ast.IfExp(body=body, orelse=other):
+            return _is_device(body) and _is_device(other)
+        case ast.Call(func=ast.Attribute(attr="device") | ast.Name(id="device"), args=[_, *_]):
+            return True
+    return False

@@ -8,6 +8,7 @@ from dataclasses import replace
 from tensortrail.analyzer.places.attributes import the_module_itself
 from tensortrail.analyzer.places.called import Called, device_given, device_places
 from tensortrail.analyzer.places.components import COMPONENT
+from tensortrail.analyzer.places.devices import used_as_devices
 from tensortrail.analyzer.places.environment import Environment
 from tensortrail.analyzer.places.evaluating import Evaluating
 from tensortrail.analyzer.places.joins import join, member
@@ -33,6 +34,7 @@ _MOST_PARTS = 8
 """Members that a list is remembered by; of a longer one, only what any of them is."""
 MOVES_OR_CASTS = MOVES | {"type"}
 """`x.type(...)` may name a type of the CPU."""
+_CAST = pattern(r"type|prec|half|float|fp\d|bf\d|bit")
 _DTYPES = pattern(r"torch\.(b?float|int|uint|half|long|double|bool|short|complex)\w*")
 
 
@@ -166,26 +168,39 @@ def _moved_to(
 ) -> Held:
     held = called.first or UNKNOWN_HELD
     node = called.node
-    text = ast.unparse(target)
     if isinstance(target, ast.Constant):
         if isinstance(target.value, str) and not _DEVICE_NAME.fullmatch(target.value):
             return base
     elif held.what is What.TENSOR:  # x.to(y): device and dtype of y
         return replace(base, places=held.places, moved=node)
-    elif _says_a_dtype(target):
+    elif _says_a_dtype(world_of, target):
         return base
-    elif held.what is not What.DEVICE and "device" not in text:
+    elif held.what is not What.DEVICE and not _names_device(world_of, base, target):
         return replace(base, places=frozenset(), moved=node)  # a device, a dtype or a tensor
     places = device_places(world_of, target, node, env)
     return replace(base, places=places, moved=node)
 
 
-def _says_a_dtype(target: ast.expr) -> bool:
-    """`torch.half`, `x.dtype`, or a choice of such."""
+def _says_a_dtype(world_of: Evaluating, target: ast.expr) -> bool:
+    """`torch.half`, `x.dtype`, a choice of such, or what is called a dtype."""
     if isinstance(target, ast.IfExp):
-        return _says_a_dtype(target.body) and _says_a_dtype(target.orelse)
-    text = ast.unparse(target)
-    return text.endswith("dtype") or bool(_DTYPES.fullmatch(text))
+        return all(_says_a_dtype(world_of, each) for each in (target.body, target.orelse))
+    return ast.unparse(target).endswith("dtype") or _is_dtype(world_of, target)
+
+
+def _names_device(world_of: Evaluating, base: Held, target: ast.expr) -> bool:
+    """By its name, by what else the file does with it, or because it moves a module: those are
+    seldom only cast, and then to what is called so."""
+    text, tree = ast.unparse(target).lower(), world_of.world.tree
+    if "device" in text:
+        return True
+    if isinstance(target, ast.Name) and target.id in tree.once(used_as_devices, tree.root):
+        return True
+    plain = isinstance(target, (ast.Name, ast.Attribute)) and not _CAST.search(text)
+    if not plain or base.what is not What.MODULE:
+        return False
+    casts = (each for each in tree.nodes(ast.keyword) if each.arg in ("dtype", "torch_dtype"))
+    return all(ast.unparse(each.value).lower() != text for each in casts)
 
 
 def _of_box(world_of: Evaluating, called: Called, name: str, base: Held, env: Environment) -> Held:

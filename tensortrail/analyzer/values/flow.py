@@ -317,6 +317,8 @@ class Flow(Evaluator):
 
 
 def _reads_like_settings(name: str, cls: str) -> bool:
+    """An object of settings has no methods of its own that would show it: the name of its class or,
+    as a belief that is not sure, of the parameter is all there is."""
     last = (cls or name).rpartition(".")[2].lower()
     return last.endswith(("settings", "config", "options", "cfg")) or last == "args"
 

@@ -75,5 +75,10 @@ def _given_to_writers(file: ProjectFile, function: FunctionNode) -> set[str]:
 
 
 def _renames(file: ProjectFile, function: FunctionNode) -> bool:
-    text = file.source.text(*file.source.span(function))
-    return any(word in text for word in UNWRAPS) or ".module" in text
+    """It calls what changes keys, or goes through the `module` of a wrapper: its code, not what
+    is said of it."""
+    names = [each.attr for each in file.tree.nodes(ast.Attribute, function)]
+    texts = [str(each.value) for each in file.tree.nodes(ast.Constant, function)]
+    calls = [called(each) for each in file.tree.nodes(ast.Call, function)]
+    unwraps = any(word in name for name in (*names, *calls) for word in UNWRAPS)
+    return unwraps or "module" in names or "_orig_mod" in " ".join(texts)

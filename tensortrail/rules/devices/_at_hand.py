@@ -8,15 +8,14 @@ from collections.abc import Iterator
 
 from tensortrail.patterns import pattern
 from tensortrail.rules.defaults import with_defaults
+from tensortrail.rules.shared.annotations import DEVICE, names_type
+from tensortrail.rules.shared.given_devices import said_device
 from tensortrail.rules.shared.moves import named_device
-from tensortrail.rules.shared.objects import called
-from tensortrail.rules.shared.tensor_origin import is_dtype
+from tensortrail.rules.shared.objects import called, keyword
 from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Kind
 
 _NAMES_A_GPU = pattern(r"cuda|gpu", re.I)
-_ASKS_FIRST = frozenset({"to", "to_empty"})
-"""Methods whose first argument may be any device: that of `cuda` is a GPU."""
 _OF_ANOTHER_USE = ("rand", "noise", "offload", "storage", "cache", "save", "output")
 """How the name of a device begins that is for something else than the work of the function."""
 
@@ -37,17 +36,21 @@ def _device_parameter(module: Module, function: FunctionNode) -> ast.arg | None:
     for each in (*given.posonlyargs, *given.args, *given.kwonlyargs):
         if each.arg.startswith(_OF_ANOTHER_USE):
             continue
-        said = module.text(each.annotation) if each.annotation is not None else ""
-        if "torch.device" in said or (
-            "device" in each.arg and _is_handed_on(module, function, each.arg)
+        if names_type(module, each.annotation, DEVICE) or (
+            _is_handed_on(module, function, each.arg)
         ):
             return each
     return None
 
 
 def _is_handed_on(module: Module, function: FunctionNode, name: str) -> bool:
+    """As a device: under that keyword if its own name does not say so, as `x.to(other)` may name a
+    tensor."""
     return any(
-        isinstance(said, ast.Name) and said.id == name for _, said in devices_said(module, function)
+        isinstance(said, ast.Name)
+        and said.id == name
+        and ("device" in name or keyword(call, "device") is said)
+        for call, said in devices_said(module, function)
     )
 
 
@@ -58,16 +61,6 @@ def devices_said(module: Module, inside: ast.AST) -> Iterator[tuple[ast.Call, as
         said = said_device(module, call) or _of_helper(call)
         if said is not None:
             yield call, said
-
-
-def said_device(module: Module, call: ast.Call) -> ast.expr | None:
-    for each in call.keywords:
-        if each.arg == "device":
-            return each.value
-    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    if method in _ASKS_FIRST and call.args and not is_dtype(module, call.args[0]):
-        return call.args[0]
-    return None
 
 
 def _of_helper(call: ast.Call) -> ast.expr | None:
@@ -247,14 +240,25 @@ def _kept_names(module: Module, cls: ast.ClassDef) -> dict[str, str]:
 
 
 def _device_of_class(module: Module, cls: ast.ClassDef) -> ast.Attribute | None:
+    """`self.device`, or the only attribute that the class puts things on."""
+    said = [each for _, each in devices_said(module, cls)]
+    own = {name: each for each in said if (name := _own_attribute(each))}
+    name = "device" if "device" in own else next(iter(own), "") if len(own) == 1 else ""
+    if not name or name.startswith(_OF_ANOTHER_USE):
+        return None
     for statement in module.nodes(ast.Assign, cls):
-        own = any(module.text(each) == "self.device" for each in statement.targets)
-        if own and _NAMES_A_GPU.search(module.text(statement.value)):
+        is_own = any(_own_attribute(each) == name for each in statement.targets)
+        if is_own and _NAMES_A_GPU.search(module.text(statement.value)):
             return None
-    for _, said in devices_said(module, cls):
-        if isinstance(said, ast.Attribute) and module.text(said) == "self.device":
-            return said
-    return None
+    found = own[name]
+    sure = name == "device" or _is_given(module, cls, name)
+    return found if sure and isinstance(found, ast.Attribute) else None
+
+
+def _is_given(module: Module, cls: ast.ClassDef, name: str) -> bool:
+    """`self.where = where` of an argument: whoever makes the object chooses it."""
+    kept = module.once(_kept_names, cls)
+    return f"self.{name}" in kept.values()
 
 
 def _accelerator(module: Module, function: FunctionNode) -> ast.Name | None:

@@ -7,10 +7,10 @@ import ast
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 
-from tensortrail.rules.devices._at_hand import said_device
 from tensortrail.rules.devices._device_aware import is_in_module
 from tensortrail.rules.shared.asked_as_modules import asked_as_modules
 from tensortrail.rules.shared.functions import parameter_names
+from tensortrail.rules.shared.given_devices import said_device
 from tensortrail.rules.shared.moves import ACCELERATORS, TO_DEVICE, is_cpu
 from tensortrail.rules.shared.objects import called, given, receiver
 from tensortrail.rules.shared.tensor_origin import SAME_DEVICE

@@ -15,6 +15,7 @@ from tensortrail.rules.devices._left_beside_model import (
 )
 from tensortrail.rules.devices._told import told_device
 from tensortrail.rules.shared.asked_as_modules import asked_as_modules
+from tensortrail.rules.shared.given_devices import says_device
 from tensortrail.rules.shared.moves import TO_DEVICE
 from tensortrail.rules.shared.objects import called, calls_in, given, receiver
 from tensortrail.rules.view import Module
@@ -102,7 +103,7 @@ def _is_made_unmoved(module: Module, assign: ast.Assign) -> bool:
     made = bare(value)
     if len(assign.targets) != 1 or not isinstance(made, ast.Call):
         return False
-    if "device" in module.text(value) or module.qualified(made.func).startswith("torch."):
+    if says_device(module, value) or module.qualified(made.func).startswith("torch."):
         return False
     if any(called(each) in TO_DEVICE | {"deepcopy"} for each in calls_in(module, value)):
         return False

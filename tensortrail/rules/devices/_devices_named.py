@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from tensortrail.rules.devices._at_hand import said_device
+from tensortrail.rules.shared.given_devices import said_device
 from tensortrail.rules.shared.moves import ACCELERATORS, TO_DEVICE
 from tensortrail.rules.shared.objects import keyword
 from tensortrail.rules.shared.origins import behind

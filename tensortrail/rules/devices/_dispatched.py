@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tensortrail.rules.devices._at_hand import said_device
 from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.given_devices import said_device
 from tensortrail.rules.shared.moves import moves_to_cpu
 from tensortrail.rules.shared.objects import is_true, keyword
 from tensortrail.rules.shared.origins import behind

@@ -19,6 +19,7 @@ from tensortrail.rules.devices._saved_here import (
     was_saved_above,
 )
 from tensortrail.rules.shared.functions import outermost_function
+from tensortrail.rules.shared.given_devices import under_device
 from tensortrail.rules.view import Module
 
 ADDRESSES = (
@@ -37,7 +38,7 @@ def says_where(module: Module, call: ast.Call) -> bool:
         return True
     if any(isinstance(each, ast.Starred) for each in call.args):
         return True
-    return any("device" in module.text(each) for each in module.contexts_of(call))
+    return under_device(module, call)
 
 
 def is_harmless(module: Module, call: ast.Call) -> bool:

@@ -6,10 +6,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from tensortrail.rules.devices._moved_by_its_class import is_moved
 from tensortrail.rules.devices._same_of_both import is_treated_like_one_of
 from tensortrail.rules.places import Held, What, Where
+from tensortrail.rules.shared.given_devices import is_used_as_device
 from tensortrail.rules.shared.moves import MOVERS, TO_DEVICE
 from tensortrail.rules.shared.objects import called, given
 from tensortrail.rules.unchanging import unchanging
@@ -77,7 +79,7 @@ def left_behind(module: Module, cls: ast.ClassDef, mover: Mover) -> Sequence[Kep
 
 def _fields(module: Module, cls: ast.ClassDef, mover: Mover) -> Iterator[Kept]:
     """Fields of a dataclass that are tensors, if one of those that are moved is."""
-    if not any("dataclass" in module.text(each) for each in cls.decorator_list):
+    if not any(map(partial(_makes_fields, module), cls.decorator_list)):
         return
     said = [each for each in cls.body if isinstance(each, ast.AnnAssign)]
     moved = [each for each in said if module.text(each.target) in mover.moves]
@@ -88,6 +90,12 @@ def _fields(module: Module, cls: ast.ClassDef, mover: Mover) -> Iterator[Kept]:
             yield Kept(module.text(each.target), each)
 
 
+def _makes_fields(module: Module, decorator: ast.expr) -> bool:
+    """`@dataclass`, `@dataclass(frozen=True)`, `@tensorclass`, under any name."""
+    maker = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return "class" in module.qualified(maker).rpartition(".")[2]
+
+
 def _is_tensor(module: Module, said: ast.expr) -> bool:
     """`Tensor`, `Optional[Tensor]`, `Tensor | None`, and `Float[Tensor, "rows 3"]` of jaxtyping."""
     if isinstance(said, ast.BinOp):
@@ -96,7 +104,7 @@ def _is_tensor(module: Module, said: ast.expr) -> bool:
         if isinstance(said.slice, ast.Tuple):
             first, second = said.slice.elts[0], said.slice.elts[-1]
             return isinstance(second, ast.Constant) and _is_tensor(module, first)
-        return module.text(said.value).endswith("Optional") and _is_tensor(module, said.slice)
+        return module.qualified(said.value).endswith("Optional") and _is_tensor(module, said.slice)
     return module.qualified(said).endswith("Tensor") or module.text(said).endswith("Tensor")
 
 
@@ -168,10 +176,14 @@ def _is_given_a_device(module: Module, value: ast.expr | None) -> bool:
     """One that is passed on: of torch, only what makes tensors has a place that can be moved."""
     return any(
         not module.qualified(each.func).startswith("torch.")
-        and any(_DEVICE.search(module.text(said)) for said in given(each))
+        and any(_is_device(module, said) for said in given(each))
         for each in ast.walk(value or ast.Pass())
         if isinstance(each, ast.Call)
     )
+
+
+def _is_device(module: Module, said: ast.expr) -> bool:
+    return bool(_DEVICE.search(module.text(said))) or is_used_as_device(module, said)
 
 
 def _moves_the_rest(module: Module, mover: Mover) -> bool:

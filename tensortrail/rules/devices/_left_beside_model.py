@@ -10,6 +10,7 @@ from tensortrail.rules.devices._batches import is_to_a_device
 from tensortrail.rules.devices._combined_models import Combined
 from tensortrail.rules.devices._keepers_of_copies import keepers, users_of_copies
 from tensortrail.rules.shared.functions import outermost_function
+from tensortrail.rules.shared.given_devices import says_device
 from tensortrail.rules.shared.moves import GIVES_ITSELF, MAY_PLACE, TO_DEVICE
 from tensortrail.rules.shared.objects import called, calls_in, given, receiver
 from tensortrail.rules.view import Module
@@ -119,8 +120,7 @@ def only_assignment(module: Module, scope: ast.AST, name: str) -> ast.Assign | N
 def _move_of_the_other(
     module: Module, scope: ast.AST, made: ast.Assign, model: str
 ) -> ast.Call | None:
-    text = module.text(made.value)
-    if any(f".{each}(" in text for each in MAY_PLACE) or "device" in text:
+    if _is_placed(module, made.value):
         return None
     copies = [each for each in calls_in(module, made.value) if called(each) in _COPIES]
     if copies:
@@ -140,10 +140,8 @@ def _move_of_the_other(
 
 def _moved_only_after(module: Module, made: ast.Assign, model: str) -> ast.Call | None:
     for assign in module.earlier(made, ast.Assign):
-        if model in map(module.text, assign.targets):
-            text = module.text(assign.value)
-            if any(f".{each}(" in text for each in MAY_PLACE) or "device" in text or "cuda" in text:
-                return None
+        if model in map(module.text, assign.targets) and _is_placed(module, assign.value):
+            return None
     before = (each for each in module.earlier(made, ast.Call) if called(each) in MAY_PLACE)
     if any(_is_of(module, each, model) for each in before):
         return None
@@ -151,6 +149,13 @@ def _moved_only_after(module: Module, made: ast.Assign, model: str) -> ast.Call 
     return next(
         (each for each in moves_of(module, later, model) if is_to_a_device(module, each)), None
     )
+
+
+def _is_placed(module: Module, value: ast.expr) -> bool:
+    """It is moved, or told where to be."""
+    moved = any(called(each) in MAY_PLACE for each in calls_in(module, value))
+    named = any(word in module.text(value) for word in ("device", "cuda"))
+    return moved or named or says_device(module, value)
 
 
 def _is_of(module: Module, call: ast.Call, model: str) -> bool:

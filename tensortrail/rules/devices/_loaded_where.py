@@ -6,9 +6,13 @@ import ast
 
 from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.shared.never_given import is_never_given
+from tensortrail.rules.shared.objects import receiver, resolved_name
+from tensortrail.rules.shared.origins import text_behind
 from tensortrail.rules.view import FunctionNode, Module
 
 _KEEP_NUMBERS = ("sched", "sampler", "dataloader", "scaler")
+_ONLY_OF_THEM = ("get_last_lr", "get_lr", "unscale_", "get_scale", "set_epoch")
+"""Methods of schedulers, scalers and samplers, which models and optimizers do not have."""
 
 
 def left_out_by_all(module: Module, call: ast.Call) -> str | None:
@@ -50,6 +54,15 @@ def holds_numbers(module: Module, call: ast.Call) -> bool:
 
 
 def _keeps_numbers(module: Module, taker: ast.expr) -> bool:
-    said = module.text(taker).lower()
-    known = "lr_scheduler" in module.value_of(taker).cls
-    return known or any(word in said for word in _KEEP_NUMBERS)
+    """By its class, by the name of the library's function that made it, or by what else it is
+    asked for."""
+    value = module.value_of(taker)
+    made = [resolved_name(module, each) for each in value.origins if isinstance(each, ast.Call)]
+    said = " ".join((text_behind(module, taker), value.cls, *made)).lower()
+    return any(word in said for word in _KEEP_NUMBERS) or _is_asked_as_one(module, taker)
+
+
+def _is_asked_as_one(module: Module, taker: ast.expr) -> bool:
+    text = module.text(taker)
+    owners = (receiver(each) for each in module.calls(*_ONLY_OF_THEM))
+    return any(owner is not None and module.text(owner) == text for owner in owners)

@@ -6,9 +6,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from tensortrail.rules.devices._at_hand import said_device
 from tensortrail.rules.devices._makers import outermost
 from tensortrail.rules.shared import objects
+from tensortrail.rules.shared.given_devices import said_device
 from tensortrail.rules.shared.moves import MOVERS
 from tensortrail.rules.unchanging import unchanging
 from tensortrail.rules.view import FunctionNode, Module

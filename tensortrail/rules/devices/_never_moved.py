@@ -10,6 +10,7 @@ from tensortrail.rules.devices._left_beside_model import scope_of
 from tensortrail.rules.devices._replaced_after_move import makes_layers
 from tensortrail.rules.devices._told import told_device
 from tensortrail.rules.shared.functions import called_here, matched, parameter_names
+from tensortrail.rules.shared.given_devices import is_given_device, under_device
 from tensortrail.rules.shared.moves import MAY_PLACE
 from tensortrail.rules.shared.objects import called, given, receiver
 from tensortrail.rules.view import FunctionNode, Module
@@ -68,9 +69,7 @@ def _made(module: Module) -> Iterator[tuple[ast.Assign, str, ast.AST]]:
 
 def _is_plain_model(module: Module, made: ast.Call) -> bool:
     """A class of the project whose constructor makes layers and asks nothing about devices."""
-    if any("device" in module.text(each) for each in (*made.args, *made.keywords)):
-        return False
-    if any("device" in module.text(each) for each in module.contexts_of(made)):
+    if is_given_device(module, made) or under_device(module, made):
         return False
     dotted = module.qualified(made.func)
     facts = module.class_facts(dotted) if dotted else None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from tensortrail.rules.devices._at_hand import said_device
 from tensortrail.rules.places import Place, What, Where
+from tensortrail.rules.shared.given_devices import said_device
 from tensortrail.rules.shared.moves import TO_DEVICE
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.shared.tensor_origin import ONLY_TENSORS, origin_of

@@ -8,6 +8,17 @@ from collections.abc import Iterable
 from tensortrail.rules.shared.objects import called, given
 from tensortrail.rules.view import Module
 
+_FETCH = frozenset(
+    {
+        "urllib.request.urlretrieve",
+        "urllib.request.urlopen",
+        "requests.get",
+        "torch.hub.load_state_dict_from_url",
+        "torch.utils.model_zoo.load_url",
+    }
+)
+"""Functions of libraries that download, and do not say so."""
+
 
 def is_published(module: Module, behind: Iterable[ast.expr]) -> bool:
     """The name of the file comes out of such a table, or of a function that looks into one."""
@@ -26,8 +37,11 @@ def _is_found(module: Module, node: ast.expr) -> bool:
 
 def fetches(module: Module, node: ast.AST) -> bool:
     """It downloads something, whatever the address is made of."""
-    words = (called(each).lower().split("_") for each in module.nodes(ast.Call, node))
-    return any("download" in each for each in words)
+    calls = module.nodes(ast.Call, node)
+    words = (called(each).lower().split("_") for each in calls)
+    return any("download" in each for each in words) or any(
+        module.qualified(each.func) in _FETCH for each in calls
+    )
 
 
 def looks_up(module: Module, node: ast.AST) -> bool:

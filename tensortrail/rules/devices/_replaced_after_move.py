@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeGuard
 
 from tensortrail.findings import Fix, Safety
 from tensortrail.rules.devices._batches import is_to_a_device
 from tensortrail.rules.shared.functions import called_here, matched, parameter_names
+from tensortrail.rules.shared.given_devices import says_device, under_device
 from tensortrail.rules.shared.layers import WITH_PARAMETERS
 from tensortrail.rules.shared.moves import MAY_PLACE, TO_DEVICE
 from tensortrail.rules.shared.objects import called, given, receiver, root_of
@@ -142,9 +143,9 @@ def is_new_on_default(module: Module, made: ast.Call) -> bool:
     calls = [made, *module.nodes(ast.Call, made)]
     if any(called(each) in MAY_PLACE for each in calls):
         return False
-    if any(each.arg is None or "device" in each.arg for call in calls for each in call.keywords):
+    if any(each.arg is None for call in calls for each in call.keywords):
         return False
-    if any("device" in module.text(each) for each in module.contexts_of(made)):
+    if says_device(module, made) or under_device(module, made):
         return False
     return any(_has_parameters(module, each) for each in calls)
 
@@ -165,16 +166,27 @@ def makes_layers(module: Module, cls: ast.AST) -> bool:
     """Its constructor makes layers, and asks nothing where they shall be."""
     for each in cls.body if isinstance(cls, ast.ClassDef) else ():
         if isinstance(each, ast.FunctionDef) and each.name == "__init__":
-            text = module.text(each)
-            if "device" in text or ".to(" in text or ".cuda(" in text or "_like(" in text:
-                return False
             calls = module.nodes(ast.Call, each)
+            if _speaks_of_devices(module, each, calls):
+                return False
             return any(
                 module.qualified(c.func) in _PARAMETERS
                 or (module.qualified(c.func).startswith("torch.nn.") and _has_parameters(module, c))
                 for c in calls
             )
     return False
+
+
+def _speaks_of_devices(module: Module, inside: ast.AST, calls: Sequence[ast.Call]) -> bool:
+    """In its code: what is said of it beside it is no evidence."""
+    names = [each.attr for each in module.nodes(ast.Attribute, inside)]
+    names += [each.id for each in module.nodes(ast.Name, inside)]
+    names += [each.arg for each in module.nodes(ast.arg, inside)]
+    names += [each.arg or "" for each in module.nodes(ast.keyword, inside)]
+    told = any("device" in each for each in names) or any(says_device(module, e) for e in calls)
+    return told or any(
+        called(each) in TO_DEVICE or called(each).endswith("_like") for each in calls
+    )
 
 
 def is_written_gpu(module: Module, moved: ast.Call) -> bool:

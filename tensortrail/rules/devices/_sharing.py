@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tensortrail.rules import Module
 from tensortrail.rules.shared.functions import called_here, matched
-from tensortrail.rules.shared.objects import called
+from tensortrail.rules.shared.objects import called, resolved_name
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.unchanging import unchanging
 from tensortrail.rules.view import FunctionNode
@@ -34,16 +34,21 @@ def containers_of_trained(module: Module) -> Iterator[Shared]:
         made, target = assign.value, assign.targets[0]
         if not isinstance(made, ast.Call) or not isinstance(target, ast.Name):
             continue
-        trained = tuple(_trained(module, made)) if _is_container(made) else ()
+        trained = tuple(_trained(module, made)) if _is_container(module, made) else ()
         if trained and _in_loop(module, assign):
             here = Shared(trained, made, target.id, module.function_of(assign))
             yield here
             yield from _handed_on(module, here)
 
 
-def _is_container(made: ast.Call) -> bool:
+def _is_container(module: Module, made: ast.Call) -> bool:
     """A pipeline read from files, or an object of a class."""
-    return called(made) in _KEEP or called(made)[:1].isupper()
+    name = resolved_name(module, made)
+    return name in _KEEP or name[:1].isupper() or _is_class_here(module, made)
+
+
+def _is_class_here(module: Module, made: ast.Call) -> bool:
+    return any(each.name == called(made) for each in module.nodes(ast.ClassDef))
 
 
 def _trained(module: Module, made: ast.Call) -> Iterator[ast.expr]:

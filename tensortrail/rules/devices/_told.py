@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from tensortrail.rules.devices._at_hand import said_device
 from tensortrail.rules.places import Place, What, Where
 from tensortrail.rules.shared.functions import parameters
+from tensortrail.rules.shared.given_devices import said_device
 from tensortrail.rules.shared.moves import ACCELERATORS
 from tensortrail.rules.shared.objects import called, given, receiver
 from tensortrail.rules.shared.tensor_origin import (

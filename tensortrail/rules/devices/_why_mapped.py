@@ -13,6 +13,7 @@ from tensortrail.rules.devices._at_hand import devices_said, is_for_cuda
 from tensortrail.rules.devices._of_this_run import names_a_gpu
 from tensortrail.rules.devices._process_groups import runs_once_a_gpu
 from tensortrail.rules.devices._saved_here import is_of_its_rank, names_a_rank
+from tensortrail.rules.shared.annotations import DEVICE, names_type
 from tensortrail.rules.shared.functions import matched, outermost_function
 from tensortrail.rules.shared.moves import named_device
 from tensortrail.rules.shared.objects import called, keyword
@@ -125,7 +126,7 @@ def _chosen(module: Module, around: Around) -> Iterator[ast.expr]:
 def _taken(module: Module, around: Around) -> Iterator[ast.arg]:
     """`def build(self, device: torch.device)`"""
     for each in module.nodes(ast.arg, around):
-        if each.annotation is not None and "torch.device" in module.text(each.annotation):
+        if names_type(module, each.annotation, DEVICE):
             yield each
 
 

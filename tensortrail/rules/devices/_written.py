@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 
 from tensortrail.findings import Fix, Safety
-from tensortrail.rules.devices._at_hand import devices_said, is_cuda_literal, said_device
+from tensortrail.rules.devices._at_hand import devices_said, is_cuda_literal
+from tensortrail.rules.shared.given_devices import said_device
 from tensortrail.rules.shared.moves import named_device
 from tensortrail.rules.shared.objects import receiver
 from tensortrail.rules.view import FunctionNode, Module

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._at_hand import devices_said, is_cuda_literal
+from tensortrail.rules.shared.annotations import names_type
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.tensor_origin import Decides, origin_of
 from tensortrail.rules.view import FunctionNode
@@ -39,7 +40,7 @@ class CachedDeviceTensor(Rule):
     name = "cached-device-tensor"
     since = "0.2.0"
     severity = Severity.WARNING
-    triggers = (("cache", "device"), ("cache", "torch."), ("CACHE", "device"), ("Cache", "device"))
+    triggers = (("cache", "device"), ("cache", "torch"), ("CACHE", "device"), ("Cache", "device"))
 
     bad = (
         Bad(
@@ -148,9 +149,8 @@ def gather(tensors: dict, device: torch.device):
             for call, said in devices_said(module, function)
             if is_cuda_literal(module, said) or "current_device" in module.text(said)
         ]
-        returned = "torch.Tensor" in _annotation(module, function) or _returns_tensor(
-            module, function
-        )
+        said = names_type(module, function.returns, "torch.Tensor")
+        returned = said or _returns_tensor(module, function)
         if written and returned:
             yield self.finding(
                 module,
@@ -193,10 +193,6 @@ def _is_told_the_device(module: Module, function: FunctionNode) -> bool:
         if "device" in each.arg or "device" in said or "Tensor" in said or each.arg == "self":
             return True
     return given.vararg is not None or given.kwarg is not None
-
-
-def _annotation(module: Module, function: FunctionNode) -> str:
-    return module.text(function.returns) if function.returns is not None else ""
 
 
 def _returns_tensor(module: Module, function: FunctionNode) -> bool:

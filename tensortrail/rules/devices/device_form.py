@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Rule
-from tensortrail.rules.devices._at_hand import said_device
 from tensortrail.rules.devices._forms import (
     NUMBERED,
     asks_for_number,
@@ -18,6 +17,8 @@ from tensortrail.rules.devices._forms import (
     other_number,
     zero_for_none,
 )
+from tensortrail.rules.shared.annotations import DEVICE, names_type
+from tensortrail.rules.shared.given_devices import said_device
 from tensortrail.rules.shared.imports import imports_torch
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line
@@ -63,11 +64,11 @@ class DeviceForm(Rule):
     since = "0.2.0"
     severity = Severity.WARNING
     triggers = (
-        ("torch.device(", ".device"),
+        ("device(", ".device"),
         (".index", "device"),
         ("device", ".type"),
         ("cuda.device(",),
-        ("torch.device", "or 0"),
+        ("device", "or 0"),
         (".index or -",),
         ("xpu.device(",),
         ("current_device()", "device"),
@@ -271,7 +272,7 @@ def f(device: Union[str, torch.device]):
         if not value.sure or value.kinds not in _EITHER:
             return
         above = module.parent(node)
-        if any("torch.device(" in module.text(each) for each in value.origins):
+        if any(names_type(module, each, DEVICE) for each in value.origins):
             return
         if (isinstance(above, ast.Call) and above.func is node) or is_tested(module, node):
             return  # `"cuda:0".index(":")` is asked of a string
@@ -322,7 +323,7 @@ def f(device: Union[str, torch.device]):
             return
         shown = module.text(body.value)
         asked = isinstance(test, ast.Call) and module.qualified(test.func) == "isinstance"
-        if asked and module.text(chosen.orelse) == shown and "torch.device" in module.text(test):
+        if asked and module.text(chosen.orelse) == shown and names_type(module, test, DEVICE):
             yield self.finding(
                 module,
                 chosen,

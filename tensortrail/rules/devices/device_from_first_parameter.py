@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.defaults import with_defaults
-from tensortrail.rules.devices._at_hand import device_parameter, devices_said, said_device
+from tensortrail.rules.devices._at_hand import device_parameter, devices_said
 from tensortrail.rules.devices._device_aware import is_of_answer, sets_own_device
 from tensortrail.rules.devices._of_each import parameters_of_each
 from tensortrail.rules.devices._weights import (
@@ -22,6 +22,7 @@ from tensortrail.rules.devices._weights import (
 )
 from tensortrail.rules.shared import objects
 from tensortrail.rules.shared.functions import functions, parameters
+from tensortrail.rules.shared.given_devices import said_device
 from tensortrail.rules.shared.imports import imported_packages
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.operations import operations

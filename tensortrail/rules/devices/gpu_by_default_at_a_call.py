@@ -12,12 +12,14 @@ from tensortrail.rules.devices._customs import may_be_given_anything, named
 from tensortrail.rules.devices._device_aware import sets_up
 from tensortrail.rules.devices._only_asked import only_asks_about_device
 from tensortrail.rules.shared.functions import functions, is_static
+from tensortrail.rules.shared.given_devices import is_used_as_device
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import device_given
 from tensortrail.rules.shared.never_given import is_chosen_somewhere
 from tensortrail.rules.shared.objects import is_before
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.view import FunctionNode
+from tensortrail.rules.words import NOT_CONSTANT, Kind
 
 
 class GpuByDefaultAtACall(Rule):
@@ -291,18 +293,30 @@ def _said_by_class(module: Module, cls: ast.ClassDef) -> bool:
     return any(module.text(said) == "self.device" for _, said in devices_said(module, cls))
 
 
-def _bound(module: Module, function: FunctionNode) -> list[ast.Assign]:
-    """Where the function binds a variable `device`."""
-    return [
-        each
+def _bound(module: Module, function: FunctionNode) -> list[tuple[str, ast.Assign]]:
+    """Where the function binds a variable that is a device: `device`, or the only one that is
+    chosen and then used as one."""
+    found = [
+        (target.id, each)
         for each in module.nodes(ast.Assign, function)
         for target in each.targets
-        if isinstance(target, ast.Name) and target.id == "device"
+        if isinstance(target, ast.Name) and _is_device(module, target, each.value)
     ]
+    names = {name for name, _ in found}
+    meant = "device" if "device" in names else next(iter(names), "") if len(names) == 1 else ""
+    return [(name, each) for name, each in found if name == meant]
 
 
-def _known(module: Module, bound: list[ast.Assign], call: ast.Call) -> str:
-    """ "device", if it is bound before the call and is no GPU by its text."""
-    values = [each.value for each in bound if is_before(each, call)]
-    known = values and not any(is_cuda_literal(module, each) for each in values)
-    return "device" if known else ""
+def _is_device(module: Module, target: ast.Name, made: ast.expr) -> bool:
+    if target.id == "device":
+        return True
+    value = module.value_of(made)
+    chosen = value.constant is NOT_CONSTANT and value.is_only(Kind.DEVICE, Kind.DEVICE_STRING)
+    return bool(value.kinds) and chosen and is_used_as_device(module, target)
+
+
+def _known(module: Module, bound: list[tuple[str, ast.Assign]], call: ast.Call) -> str:
+    """The name, if it is bound before the call and is no GPU by its text."""
+    before = [(name, each.value) for name, each in bound if is_before(each, call)]
+    known = before and not any(is_cuda_literal(module, value) for _, value in before)
+    return before[0][0] if known else ""

@@ -9,6 +9,7 @@ from tensortrail.rules.devices._batches import is_to_a_device
 from tensortrail.rules.devices._device_aware import sets_up
 from tensortrail.rules.devices._replaced_after_move import is_new_on_default, makes_layers
 from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.given_devices import is_given_device
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import MODULE_TO_DEVICE
 from tensortrail.rules.shared.objects import is_self, receiver
@@ -144,7 +145,7 @@ def _is_layer(module: Module, made: ast.Call) -> bool:
     """With parameters, made without a device: a layer of torch, or a module of the project."""
     if is_new_on_default(module, made):
         return True
-    if any("device" in module.text(each) for each in (*made.args, *made.keywords)):
+    if is_given_device(module, made):
         return False
     facts = module.class_facts(module.qualified(made.func))
     own = facts is not None and facts.is_module and module.is_of_project(made)

@@ -8,6 +8,7 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._asked_in_vain import asked_in_vain
 from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._kept_by_class import BRINGERS, Kept, Mover, left_behind, movers
+from tensortrail.rules.shared.given_devices import is_device
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, given, is_text
 
@@ -301,7 +302,7 @@ def _is_told(module: Module, kept: Kept) -> bool:
     made = kept.at.value if isinstance(kept.at, ast.Assign) else None
     if not isinstance(made, ast.Call) or not called(made)[:1].isupper():
         return False
-    return any("device" in module.text(each) for each in given(made))
+    return any(is_device(module, each) for each in given(made))
 
 
 def _is_idle(module: Module, mover: Mover) -> bool:

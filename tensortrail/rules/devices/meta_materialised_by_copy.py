@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Edit, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Event, Good, Module, Rule, Timeline
-from tensortrail.rules.devices._at_hand import said_device
 from tensortrail.rules.devices._errors import is_move, meta_operand
 from tensortrail.rules.devices._on_meta import (
     is_made_on_meta,
@@ -15,6 +14,7 @@ from tensortrail.rules.devices._on_meta import (
     says_meta,
 )
 from tensortrail.rules.shared.failures import NO_VALUES, errors, weight
+from tensortrail.rules.shared.given_devices import said_device
 from tensortrail.rules.shared.history import lacking_file, not_loaded, put_there
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import doer, where

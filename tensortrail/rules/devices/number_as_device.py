@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._at_hand import said_device
 from tensortrail.rules.places import What
+from tensortrail.rules.shared.given_devices import said_device
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import Kind

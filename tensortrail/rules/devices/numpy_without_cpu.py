@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Edit, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Event, Good, Module, Rule, Timeline
-from tensortrail.rules.devices._at_hand import said_device
 from tensortrail.rules.devices._numpy_reads import (
     inferred_place,
     is_always_on_cpu,
@@ -18,6 +17,7 @@ from tensortrail.rules.devices._numpy_reads import (
 )
 from tensortrail.rules.devices._told import names_a_gpu, told_device
 from tensortrail.rules.shared.failures import errors, weight
+from tensortrail.rules.shared.given_devices import said_device
 from tensortrail.rules.shared.history import put_there
 from tensortrail.rules.shared.imports import imported_packages
 from tensortrail.rules.shared.in_tests import in_tests

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.ranks import asks_for_rank, mentions_rank
 from tensortrail.rules.shared.sentences import one_line
 
 _JOINS = ("torch.distributed.init_process_group",)
-_RANKS = ("rank", "is_main", "is_master", "main_process")
 
 
 class OneGpuForAllRanks(Rule):
@@ -122,11 +122,12 @@ def _is_numbered(module: Module, place: ast.expr) -> bool:
 
 
 def _is_of_one_rank(module: Module, load: ast.Call) -> bool:
-    """`if rank == 0`, `if is_main_process`: under a comparison with a number, or by its words."""
+    """`if rank == 0`, `if is_main_process`: under a comparison with a number, or a question for the
+    rank."""
     for guard in module.guards_of(load):
         compared = guard.test.comparators if isinstance(guard.test, ast.Compare) else []
         if any(isinstance(e, ast.Constant) and type(e.value) is int for e in compared):
             return True
-        if any(word in module.text(guard.test).lower() for word in _RANKS):
+        if asks_for_rank(module, guard.test) or mentions_rank(module, guard.test):
             return True
     return False

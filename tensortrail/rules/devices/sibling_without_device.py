@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._at_hand import said_device
 from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._company import is_returned, may_be_given_a_device
 from tensortrail.rules.devices._customs import MAKERS, is_explained, is_factory_of_torch, named
@@ -15,6 +14,7 @@ from tensortrail.rules.devices._device_aware import sets_up
 from tensortrail.rules.devices._makers import FACTORIES
 from tensortrail.rules.devices._same_way import Kind, Way, bound, ways
 from tensortrail.rules.shared.functions import parameter_names
+from tensortrail.rules.shared.given_devices import said_device
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import TO_DEVICE
 from tensortrail.rules.shared.named_for_cpu import is_named_for_the_cpu

@@ -10,6 +10,7 @@ from tensortrail.rules.devices._at_hand import is_cuda_literal
 from tensortrail.rules.shared.imports import imported_packages
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, keyword
+from tensortrail.rules.shared.origins import text_behind
 from tensortrail.rules.shared.sentences import one_line
 
 _VARIABLE = "CUDA_VISIBLE_DEVICES"
@@ -177,28 +178,34 @@ def measured(load, count):
 
 def _sets(module: Module, assign: ast.Assign) -> bool:
     match assign.targets:
-        case [ast.Subscript(value=where, slice=ast.Constant(value=name))]:
-            return name == _VARIABLE and module.qualified(where) == "os.environ"
+        case [ast.Subscript(value=where, slice=name)]:
+            known = module.value_of(name).constant == _VARIABLE
+            return known and module.qualified(where) == "os.environ"
     return False
 
 
 def _is_meant_for_others(module: Module, assign: ast.Assign) -> bool:
     """Processes that start later read it, it is put back to what it was, or nothing is there."""
     around = module.function_of(assign)
-    told = [each.text for each in module.guards_of(assign)]
+    told = [text_behind(module, each.test) for each in module.guards_of(assign)]
     if any("is_available" in each or "device_count" in each for each in told):
         return True
     scope = around if around is not None else module.top
-    if any(_reads_it(each) for each in module.calls("get", "pop", "getenv", inside=scope)):
+    asked = module.calls("get", "pop", "getenv", inside=scope)
+    if any(_reads_it(module, each) for each in asked):
         return True
-    return any(_FOR_OTHERS.search(module.text(each.func)) for each in module.nodes(ast.Call, scope))
+    return any(
+        _FOR_OTHERS.search(f"{module.qualified(each.func)} {module.text(each.func)}")
+        for each in module.nodes(ast.Call, scope)
+    )
 
 
-def _reads_it(call: ast.Call) -> bool:
+def _reads_it(module: Module, call: ast.Call) -> bool:
     """Of the environment, the variable or what a name stands for."""
     said = next(iter(call.args), None)
-    is_one = isinstance(said, ast.Constant) and said.value == _VARIABLE
-    return is_one or (isinstance(said, ast.Name) and "env" in ast.unparse(call.func))
+    of_system = module.qualified(call.func).startswith(("os.environ.", "os.getenv"))
+    known = module.value_of(said).constant if said is not None else None
+    return known == _VARIABLE or (of_system and not isinstance(known, str))
 
 
 def _asked_before(module: Module, assign: ast.Assign) -> Iterator[ast.Call]:

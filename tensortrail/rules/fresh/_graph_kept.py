@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tensortrail.findings import Edit, Fix, Safety
 from tensortrail.rules.fresh._cut_graphs import Cut, block_without_gradients
 from tensortrail.rules.shared.flows import function_at, lines_behind
+from tensortrail.rules.shared.imports import imported_names
 from tensortrail.rules.shared.mends import edited, lines_removed, source_of, statement_at
 from tensortrail.rules.timeline import Timeline
 
@@ -151,11 +152,18 @@ def _is_list(body: ast.AST, name: str) -> bool:
 def _without_decorator(
     timeline: Timeline, tree: ast.Module, file: str, line: int
 ) -> Iterator[Edit]:
+    names = imported_names(tree)
     for node in ast.walk(tree):
         for each in getattr(node, "decorator_list", ()):
-            if line <= each.lineno <= each.end_lineno and "grad" in ast.unparse(each):
+            if line <= each.lineno <= each.end_lineno and _turns_off(each, names):
                 yield lines_removed(timeline, file, each.lineno, each.end_lineno)
                 return
+
+
+def _turns_off(decorator: ast.expr, names: Mapping[str, str]) -> bool:
+    """`@torch.no_grad()`, `@no_graph` after `from torch import no_grad as no_graph`"""
+    first = ast.unparse(decorator).partition("(")[0]
+    return "grad" in first or "grad" in names.get(first, "")
 
 
 def _without_statement(

@@ -10,6 +10,8 @@ from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._device_aware import is_in_module
 from tensortrail.rules.devices._goes_along import is_passed_from_the_cpu
 from tensortrail.rules.devices._meant import is_traced
+from tensortrail.rules.shared.annotations import DEVICE, names_type
+from tensortrail.rules.shared.given_devices import under_device
 from tensortrail.rules.shared.mends import device_given
 from tensortrail.rules.shared.operations import Operation
 from tensortrail.rules.shared.tensor_origin import Decides, Origin, is_factory, origin_of
@@ -50,8 +52,7 @@ def device_parameter(module: Module, function: FunctionNode) -> str | None:
     """A parameter of the function that is a device."""
     given = function.args
     for each in (*given.posonlyargs, *given.args, *given.kwonlyargs):
-        said = module.text(each.annotation) if each.annotation is not None else ""
-        if "torch.device" in said or each.arg == "device":
+        if names_type(module, each.annotation, DEVICE) or each.arg == "device":
             return each.arg
     return None
 
@@ -88,11 +89,6 @@ def returned(module: Module, function: FunctionNode) -> Iterator[ast.Call]:
             origin = origin_of(module, each)
             if origin.decides is Decides.DEFAULT and isinstance(origin.node, ast.Call):
                 yield origin.node
-
-
-def under_device(module: Module, made: ast.AST) -> bool:
-    """Inside `with torch.device(...)` or another block that may set the default device."""
-    return any("device" in module.text(each) for each in module.contexts_of(made))
 
 
 def with_device(module: Module, made: ast.Call, device: str) -> Fix | None:

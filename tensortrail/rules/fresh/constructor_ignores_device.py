@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._customs import is_followed_by
-from tensortrail.rules.fresh._meetings import under_device, with_device
+from tensortrail.rules.fresh._meetings import with_device
+from tensortrail.rules.shared.annotations import DEVICE, names_type
+from tensortrail.rules.shared.given_devices import under_device
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import MAY_PLACE
 from tensortrail.rules.shared.objects import called
@@ -264,9 +266,8 @@ def _is_unused_device(module: Module, function: FunctionNode, argument: ast.arg)
     uses = [each for each in module.nodes(ast.Name, function) if each.id == argument.arg]
     if not all(_is_passed_on(module, each) for each in uses):
         return False
-    said = module.text(argument.annotation) if argument.annotation is not None else ""
     passed = any(isinstance(module.parent(each), ast.keyword) for each in uses)
-    return argument.arg == "device" or "torch.device" in said or passed
+    return argument.arg == "device" or names_type(module, argument.annotation, DEVICE) or passed
 
 
 def _is_passed_on(module: Module, use: ast.Name) -> bool:

@@ -21,10 +21,10 @@ from tensortrail.rules.fresh._meetings import (
     is_run_by_forward,
     met,
     returned,
-    under_device,
     with_device,
 )
 from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.given_devices import under_device
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.operations import operations
 from tensortrail.rules.shared.sentences import one_line

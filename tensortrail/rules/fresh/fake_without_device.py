@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.fresh._meetings import returned, under_device, with_device
+from tensortrail.rules.fresh._meetings import returned, with_device
+from tensortrail.rules.shared.annotations import names_said
 from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.shared.given_devices import under_device
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.shared.tensor_origin import is_factory
@@ -140,9 +142,7 @@ def _(x: torch.Tensor, n: int):
                 )
 
 
-_LIST_OF_TENSORS = re.compile(
-    r"['\"]?(typing\.)?([Ll]ist|[Tt]uple|Sequence)\[.*\bTensor\b", re.DOTALL
-)
+_SEQUENCES = ("list", "tuple", "sequence")
 
 
 def _is_fake(module: Module, function: FunctionNode) -> bool:
@@ -159,15 +159,15 @@ def _tensor_given(module: Module, function: FunctionNode) -> str:
     """The first argument that is a tensor, or a list of tensors, as an expression of one."""
     names = {each.arg for each in (*function.args.posonlyargs, *function.args.args)}
     given = [
-        (each.arg, module.text(each.annotation))
+        (each.arg, list(names_said(module, each.annotation)))
         for each in (*function.args.posonlyargs, *function.args.args)
         if each.annotation is not None
     ]
     for name, said in given:
-        if said.rpartition(".")[2] == "Tensor":
+        if said and said[0].endswith("Tensor"):
             return name
     for name, said in given:
-        if _LIST_OF_TENSORS.match(said):
+        if said and _is_sequence(said[0]) and any(each.endswith("Tensor") for each in said):
             return f"{name}[0]"
     for node in module.nodes(ast.Attribute, function):
         if node.attr in ("shape", "dtype", "device"):
@@ -177,6 +177,10 @@ def _tensor_given(module: Module, function: FunctionNode) -> str:
             if isinstance(root, ast.Name) and root.id in names:
                 return module.text(node.value)
     return ""
+
+
+def _is_sequence(name: str) -> bool:
+    return name.rpartition(".")[2].lower() in _SEQUENCES
 
 
 def _answers(module: Module, function: FunctionNode) -> Iterator[ast.Call]:

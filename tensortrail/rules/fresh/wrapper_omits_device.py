@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Rule, Timeline
 from tensortrail.rules.fresh._classes import by_class, class_of, questions, with_class
+from tensortrail.rules.shared.given_devices import is_used_as_device
 from tensortrail.rules.shared.in_tests import in_tests
 
 _DEVICE = re.compile(r"(^|[._])device$")
@@ -39,7 +40,7 @@ class WrapperOmitsDevice(Rule):
     name = "wrapper-omits-device"
     since = "0.2.0"
     severity = Severity.WARNING
-    triggers = ("_make_wrapper_subclass", ("Tensor(", "data=", "quantizer="))
+    triggers = ("_make_wrapper_subclass", ("Tensor", "data=", "quantizer="))
 
     bad = (
         Bad(
@@ -296,13 +297,22 @@ def _first_tensor(module: Module, call: ast.Call) -> ast.keyword | None:
 
 
 def _device_at_hand(module: Module, call: ast.Call) -> str:
-    """ "device" where the function around takes or makes a variable of that name."""
+    """The parameter or variable of the function around that is a device."""
     function = module.function_of(call)
     if function is None:
         return ""
-    taken = {each.arg for each in (*function.args.args, *function.args.kwonlyargs)}
-    made = {each.id for each in module.nodes(ast.Name, function) if each.lineno < call.lineno}
-    return "device" if "device" in taken | made else ""
+    taken = [each.arg for each in (*function.args.args, *function.args.kwonlyargs)]
+    before = [each for each in module.nodes(ast.Name, function) if each.lineno < call.lineno]
+    used = [each for each in before if _is_device(module, each)]
+    known = {each.id for each in used} | {each for each in taken if each == "device"}
+    return next((each for each in (*taken, *(use.id for use in used)) if each in known), "")
+
+
+def _is_device(module: Module, name: ast.Name) -> bool:
+    value = module.value_of(name)
+    if value.kinds:
+        return value.is_only(Kind.DEVICE, Kind.DEVICE_STRING)
+    return name.id == "device" or is_used_as_device(module, name)
 
 
 def _device_of(module: Module, data: ast.expr) -> str:

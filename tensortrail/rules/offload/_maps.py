@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from tensortrail.rules import Module
 from tensortrail.rules.shared.functions import outermost_function
-from tensortrail.rules.shared.objects import called, receiver
+from tensortrail.rules.shared.objects import called, keyword, receiver
 from tensortrail.rules.shared.origins import behind, text_behind
 
 N = TypeVar("N", bound=ast.AST)
@@ -71,7 +71,7 @@ def _takes_gpus(module: Module, node: ast.expr) -> bool:
 def _ruled_out(module: Module, node: ast.AST) -> bool:
     """A condition knows of the CPU or counts what is left, or what is raised is caught."""
     texts = [text_behind(module, guard.test) for guard in module.guards_of(node)]
-    known = any("cpu" in each or "len(" in each or "device" in each for each in texts)
+    known = any(word in each for each in texts for word in ("cpu", "len(", "device_map", "values("))
     return known or any(isinstance(each, ast.Try) for each in module.ancestors(node))
 
 
@@ -111,7 +111,19 @@ def _one_of_map(module: Module, node: ast.expr) -> bool:
     if not isinstance(node, ast.Call) or called(node) != "values" or node.args:
         return False
     owner = receiver(node)
-    return owner is not None and "device_map" in text_behind(module, owner)
+    return owner is not None and _is_map(module, owner)
+
+
+def _is_map(module: Module, owner: ast.expr) -> bool:
+    """By its name or what it was made by, or because it is given to somebody as a device map."""
+    if "device_map" in text_behind(module, owner):
+        return True
+    around = module.function_of(owner)
+    given = [keyword(each, "device_map") for each in module.nodes(ast.Call, around)]
+    given += [
+        each.args[1] for each in module.calls("dispatch_model", inside=around) if each.args[1:]
+    ]
+    return any(each is not None and module.text(each) == module.text(owner) for each in given)
 
 
 def _counted(module: Module, test: ast.Compare) -> ast.expr | None:

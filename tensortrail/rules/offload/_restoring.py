@@ -38,8 +38,8 @@ def restores(module: Module, statement: ast.stmt) -> bool:
         return False  # a name of this function: something is looked at, and nothing put back
     if any(_is_counted_on(module, each) for each in stored):
         return False
-    said = " ".join(ast.unparse(each) for each in (*calls, *loops, *stored))
-    return bool(_STATE.search(said))
+    said = [ast.unparse(each) for each in (*calls, *loops, *stored)]
+    return bool(_STATE.search(" ".join((*said, *map(module.qualified, calls)))))
 
 
 def _is_counted_on(module: Module, target: ast.expr) -> bool:
@@ -94,7 +94,8 @@ def left_undone(module: Module, statement: ast.stmt) -> str:
 def _is_beside_the_point(module: Module, call: ast.Call) -> tuple[bool, bool]:
     """Beside calls that are statements of their own, and name what they put back."""
     alone = isinstance(module.parent(call), ast.Expr)
-    return not alone, not _STATE.search(ast.unparse(call.func))
+    named = f"{ast.unparse(call.func)} {module.qualified(call.func)}"
+    return not alone, not _STATE.search(named)
 
 
 def is_work(statement: ast.stmt) -> bool:

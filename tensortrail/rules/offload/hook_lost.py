@@ -8,7 +8,14 @@ from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.offload._recursion import dropped_options
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import called, is_true, keyword, name_of, unpacks
+from tensortrail.rules.shared.objects import (
+    called,
+    is_true,
+    keyword,
+    name_of,
+    resolved_name,
+    unpacks,
+)
 
 _ATTACHES = re.compile(
     r"^(attach_\w*hooks?\w*|add_hook_to_module|(cpu|disk)_offload|dispatch_model)$"
@@ -206,16 +213,14 @@ def add_scale(module, scale):
 
     def _removed(self, module: Module) -> Iterator[Finding]:
         for call in module.nodes(ast.Call):
-            if not _REMOVES.match(called(call)) or not call.args:
+            if not _REMOVES.match(resolved_name(module, call)) or not call.args:
                 continue
-            whole = "submodules" in called(call) or is_true(keyword(call, "recurse"))
+            whole = "submodules" in resolved_name(module, call) or is_true(keyword(call, "recurse"))
             guards = [each for each in module.guards_of(call) if each.holds]
             if not whole or not any(each.mentions("device_map") for each in guards):
                 continue
             later = list(module.later(call, ast.Call))
-            if not any(_PLACES_AGAIN.search(called(each)) for each in later) and not _goes_on(
-                module, call, later
-            ):
+            if not _is_placed_again(module, later) and not _goes_on(module, call, later):
                 yield self.finding(
                     module,
                     call,
@@ -247,6 +252,10 @@ def add_scale(module, scale):
             )
 
 
+def _is_placed_again(module: Module, later: list[ast.Call]) -> bool:
+    return any(_PLACES_AGAIN.search(resolved_name(module, each)) for each in later)
+
+
 def _goes_on(module: Module, call: ast.Call, later: list[ast.Call]) -> bool:
     """The model is handed to somebody else, who may dispatch it."""
     subject = module.text(call.args[0])
@@ -260,9 +269,9 @@ def _attached_before(module: Module, call: ast.Call) -> ast.Call | None:
     subject = name_of(module, call.args[0])
     for before in module.earlier(call, ast.Call):
         if before.args and name_of(module, before.args[0]) == subject:
-            if _REMOVES.match(called(before)):
+            if _REMOVES.match(resolved_name(module, before)):
                 return None
-            if _ATTACHES.match(called(before)) and _runs_with(module, before, call):
+            if _ATTACHES.match(resolved_name(module, before)) and _runs_with(module, before, call):
                 return before
     return None
 

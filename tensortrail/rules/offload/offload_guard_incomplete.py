@@ -54,7 +54,7 @@ class OffloadGuardIncomplete(Rule):
     confidence = Confidence.MEDIUM
     explains = ("OFF105", "DEV502", "DEV507", "DEV508")
     needs_callers = True
-    triggers = (("device_map", "offload"),)
+    triggers = tuple(("device_map", word) for word in ("load", "is_meta", "save_pretrained"))
 
     bad = (
         Bad(

@@ -153,4 +153,4 @@ def _moved_before(module: Module, call: ast.Call) -> ast.Call | None:
 def _code(module: Module, cls: ast.ClassDef) -> str:
     """The names that the class uses, without its words."""
     names = [each.attr for each in module.nodes(ast.Attribute, cls)]
-    return " ".join(names + [each.id for each in module.nodes(ast.Name, cls)])
+    return " ".join(names + [module.qualified(each) for each in module.nodes(ast.Name, cls)])

@@ -25,6 +25,7 @@ from tensortrail.rules.offload._settings import (
     readable_at,
 )
 from tensortrail.rules.shared.lines import by_line
+from tensortrail.rules.shared.objects import is_self
 from tensortrail.rules.shared.origins import behind
 
 _SPOKEN = ("cpu", "cuda", "to", "offload", "unload", "deallocate", "move", "free", "release",
@@ -322,8 +323,7 @@ def probe(cpu_offload: bool):
         target = behind(module, given)
         inside = [*module.nodes(ast.Attribute, target)]
         for part in [target, *inside] if isinstance(target, ast.Attribute) else inside:
-            held = module.text(part.value).endswith(("settings", "config", "options", "cfg"))
-            if part.attr != "device" or not held:
+            if part.attr != "device" or is_self(part.value):
                 continue
             holder = module.value_of(part.value)
             facts = module.class_facts(holder.cls) if holder.cls else None
@@ -381,7 +381,7 @@ def probe(cpu_offload: bool):
 
 
 def _verb_spoken(module: Module, call: ast.Call) -> bool:
-    """The function around is named for the move: the user asked for it."""
+    """The function around is named for the move, and its caller asks for it by that name."""
     around = module.function_of(call)
     words = around.name.strip("_").lower().split("_") if around is not None else []
     return any(word.startswith(_SPOKEN) for word in words)

@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tensortrail.rules.shards._of_all_ranks import asks_for_rank, made_by_all, mentions_rank
+from tensortrail.rules.shards._of_all_ranks import made_by_all
 from tensortrail.rules.shared.functions import called_here
 from tensortrail.rules.shared.objects import calls_in, keyword
 from tensortrail.rules.shared.origins import behind
+from tensortrail.rules.shared.ranks import asks_for_rank, mentions_rank
 from tensortrail.rules.view import Module
 
 _WRAPPERS = (
@@ -77,7 +78,7 @@ def _is_of_some(module: Module, call: ast.Call) -> bool:
     """A condition before it asks for the rank, or for what may stand for it."""
     return any(
         asks_for_rank(module, each.test)
-        or mentions_rank(each.test)
+        or mentions_rank(module, each.test)
         or any(_OWN.search(text) for text in _behind(module, each.test))
         for each in module.guards_of(call)
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tensortrail.rules.shards._tied_in_class import is_tie
-from tensortrail.rules.shared.objects import called, receiver
+from tensortrail.rules.shared.objects import called, receiver, resolved_name
 from tensortrail.rules.view import Module
 
 WRITES = "safetensors.torch.save_file"
@@ -45,7 +45,7 @@ def given_shared(module: Module) -> Iterator[Given]:
 def _state_dict(module: Module, weights: ast.expr, depth: int) -> ast.Call | None:
     """`model.state_dict()`, or what another function with such a name gives."""
     if isinstance(weights, ast.Call):
-        return weights if _STATE_DICT in called(weights) else None
+        return weights if _STATE_DICT in resolved_name(module, weights) else None
     origins = module.value_of(weights).origins if isinstance(weights, ast.Name) else ()
     if not depth or len(origins) != 1:
         return None

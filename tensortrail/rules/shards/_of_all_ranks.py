@@ -1,9 +1,8 @@
-"""Calls that every process of a run has to make, and conditions that hold for some of them."""
+"""Calls that every process of a run has to make."""
 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from tensortrail.rules.shared.objects import keyword, receiver
@@ -26,15 +25,6 @@ _CHECKPOINTS = (
 )
 _OF_ENGINES = ("save_checkpoint", "load_checkpoint", "save_16bit_model", "save_fp16_model")
 _FSDP = "FullyShardedDataParallel"
-_RANK = re.compile(
-    r"\b(?:(?:self|args|cfg|config|dist|torch\.distributed|\w+)\.)*"
-    r"(?:global_rank|rank|get_rank\(\)|process_index|local_process_index|local_rank|node_rank"
-    r"|get_local_rank\(\)|get_global_rank\(\))\s*(?:(?:==|!=) (?!-|None)|(?:not )?in [\[({]-1, 0)"
-    r"|\bis_(?:main|local_main|global_main|last|world|global|rank)_?(?:process|rank|zero|master)"
-    r"(?:_zero)?\b|\bis_(?:master|rank0|rank_0|main)\b"
-)
-"""`rank == 0` and the names that stand for it."""
-_ABOVE_ZERO = re.compile(r"rank(?:\(\))? (?:<|>(?!= 0))|\b0 < \w*rank\b")
 
 
 def made_by_all(module: Module) -> Iterator[ast.Call]:
@@ -50,24 +40,6 @@ def made_by_all(module: Module) -> Iterator[ast.Call]:
         owner = receiver(call)
         if owner is not None and _is_sharded(module, owner):
             yield call
-
-
-def asks_for_rank(module: Module, test: ast.expr) -> bool:
-    """The condition is true for some of the processes and false for others."""
-    asked = behind(module, test)
-    while isinstance(asked, ast.UnaryOp) and isinstance(asked.op, ast.Not):
-        asked = behind(module, asked.operand)
-    if isinstance(asked, ast.BoolOp):
-        return isinstance(asked.op, ast.And) and any(
-            asks_for_rank(module, each) for each in asked.values
-        )
-    return bool(_RANK.search(ast.unparse(asked)))
-
-
-def mentions_rank(test: ast.expr) -> bool:
-    """Another way to ask for the rank: with other questions, or `rank > 0`."""
-    shown = ast.unparse(test)
-    return bool(_RANK.search(shown) or _ABOVE_ZERO.search(shown))
 
 
 def is_of_accelerator(module: Module, call: ast.Call) -> bool:

@@ -80,7 +80,10 @@ def _is_state_dict(module: Module, node: ast.expr) -> bool:
     if module.kind_of(node) is Kind.STATE_DICT:
         return True
     text = module.text(node)
-    return "state_dict" in text or text in ("sd", "weights", "tensors", "checkpoint")
+    named = "state_dict" in text or text in ("sd", "weights", "tensors", "checkpoint")
+    return named or any(
+        isinstance(each, (ast.Dict, ast.DictComp)) for each in module.value_of(node).origins
+    )
 
 
 KEEP_GROUPS_WHOLE = (

@@ -6,15 +6,14 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Guard, Module, Rule
 from tensortrail.rules.shards._of_all_ranks import (
-    asks_for_rank,
     is_of_accelerator,
     made_by_all,
-    mentions_rank,
     mentions_sharding,
 )
 from tensortrail.rules.shared.functions import outermost_function
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called
+from tensortrail.rules.shared.ranks import asks_for_rank, mentions_rank
 from tensortrail.rules.shared.sentences import one_line
 
 
@@ -57,8 +56,9 @@ class CollectiveOnSomeRanks(Rule):
     severity = Severity.ERROR
     confidence = Confidence.MEDIUM
     notes = False
-    triggers = (("distributed", "rank"), ("distributed", "is_main"), ("ccelerat", "process"),
-                ("save_checkpoint", "rank"), ("save_checkpoint", "is_main"))  # fmt: skip
+    triggers = (("distributed", "rank"), ("distributed", "RANK"), ("distributed", "is_main"),
+                ("ccelerat", "process"), ("save_checkpoint", "rank"),
+                ("save_checkpoint", "is_main"))  # fmt: skip
 
     bad = (
         Bad(
@@ -352,7 +352,7 @@ def _is_in_another_case(module: Module, call: ast.Call, others: list[ast.Call]) 
 def _answers_otherwise(module: Module, call: ast.Call, guard: Guard) -> bool:
     """The same call stands under another condition about the rank."""
     return any(
-        (asks_for_rank(module, each.test) or mentions_rank(each.test))
+        (asks_for_rank(module, each.test) or mentions_rank(module, each.test))
         and (each.holds != guard.holds or module.text(each.test) != module.text(guard.test))
         for each in module.guards_of(call)
     )

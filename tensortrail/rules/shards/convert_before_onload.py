@@ -14,6 +14,7 @@ from tensortrail.rules.shards._saving import (
     reads_back,
     shard_loop_around,
 )
+from tensortrail.rules.shared.origins import decided_by
 
 _OFFLOADED = re.compile(r"^([\w.]+\.)?(is_|has_|was_)?offloaded$")
 
@@ -113,7 +114,7 @@ def calibrate(model):
         for call in module.nodes(ast.Call):
             if not is_conversion(module, call) or module.function_of(call) is None:
                 continue
-            if any(_rules_out_offloads(guard) for guard in module.guards_of(call)):
+            if any(_rules_out_offloads(module, guard) for guard in module.guards_of(call)):
                 continue
             if any(is_onload(module, each) for each in module.earlier(call, ast.Call)):
                 continue
@@ -162,7 +163,8 @@ def _is_read_back(timeline: Timeline, converted: Event) -> bool:
     )
 
 
-def _rules_out_offloads(guard: Guard) -> bool:
+def _rules_out_offloads(module: Module, guard: Guard) -> bool:
     """Any test about it is believed, but for one that says the weights are offloaded."""
     says_so = guard.holds and _OFFLOADED.search(ast.unparse(guard.test)) is not None
-    return guard.mentions("offload", "meta") and not says_so
+    said = decided_by(module, guard.test)
+    return any(word in said for word in ("offload", "meta", "hf_device_map")) and not says_so

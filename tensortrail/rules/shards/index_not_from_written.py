@@ -253,7 +253,7 @@ def save(state_dict):
         cls = module.parent(function)
         if not isinstance(cls, ast.ClassDef) or not function.name.startswith("to_"):
             return
-        bases = " ".join(module.text(each) for each in cls.bases)
+        bases = " ".join(map(module.qualified, cls.bases))
         if _ADAPTER not in bases or _FILE_OF_EACH in module.text(function):
             return
         facts = module.class_facts(cls)

@@ -173,12 +173,26 @@ def _ignores_strict(module: Module, call: ast.Call, function: FunctionNode) -> b
     return "strict" not in reads
 
 
+_OF_OTHERS = ("step", "zero_grad", "get_last_lr", "unscale_")
+
+
 def _loads_module(module: Module, call: ast.Call) -> bool:
     """Only modules know `strict`; optimizers, schedulers and scalers have none."""
     subject = receiver(call)
-    text = module.text(subject).lower() if subject is not None else ""
+    if subject is None or _is_asked_as_another(module, subject):
+        return False
+    text = f"{module.text(subject)} {module.value_of(subject).cls}".lower()
     others = ("optim", "sched", "scaler", "sampler", "loader", "tracker", "state")
-    return subject is not None and not any(word in text for word in others)
+    return not any(word in text for word in others)
+
+
+def _is_asked_as_another(module: Module, subject: ast.expr) -> bool:
+    """`step` and the like are asked of it elsewhere in the file."""
+    text = module.text(subject)
+    owners = (
+        receiver(each) for each in module.calls("step", "zero_grad", "get_last_lr", "unscale_")
+    )
+    return any(owner is not None and module.text(owner) == text for owner in owners)
 
 
 def _drops_report(module: Module, call: ast.Call) -> bool:

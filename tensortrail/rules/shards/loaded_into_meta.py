@@ -49,7 +49,7 @@ class LoadedIntoMeta(Rule):
         ("meta", "load_state_dict("),
         ("init_empty_weights", "load_state_dict("),
         ("init_empty_weights", ".to("),
-        ("meta", "torch.device(", ".to("),
+        ("meta", "device(", ".to("),
     )
 
     bad = (

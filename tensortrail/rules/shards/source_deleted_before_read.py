@@ -42,7 +42,7 @@ class SourceDeletedBeforeRead(Rule):
     confidence = Confidence.MEDIUM
     triggers = tuple(
         (deletes, reads)
-        for deletes in ("os.remove", "unlink", "rmtree")
+        for deletes in ("remove", "unlink", "rmtree")
         for reads in ("offloaded", "onload_")
     )
 

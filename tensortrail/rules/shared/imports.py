@@ -21,3 +21,15 @@ def imports_torch(module: Module) -> bool:
         for node in module.nodes(ast.Import)
         for alias in node.names
     )
+
+
+def imported_names(tree: ast.AST) -> dict[str, str]:
+    """What the names that a piece of source imports stand for: `th` is `torch`."""
+    found: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {each.asname: each.name for each in node.names if each.asname}
+        elif isinstance(node, ast.ImportFrom):
+            owner = node.module or ""
+            found |= {each.asname or each.name: f"{owner}.{each.name}" for each in node.names}
+    return found

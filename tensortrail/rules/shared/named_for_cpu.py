@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from tensortrail.rules.view import Module
 
+# Nothing but the name tells a tensor that shall stay on the CPU from one that was forgotten there.
 _SAYS = re.compile(r"(^|_)(cpu|host)(_|\b)")
 
 

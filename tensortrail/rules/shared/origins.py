@@ -22,6 +22,15 @@ def text_behind(module: Module, node: ast.expr) -> str:
     return " ".join(module.text(each) for each in (node, *origins))
 
 
+def decided_by(module: Module, node: ast.expr) -> str:
+    """The same, with the conditions under which its names were bound: `found = False` and then
+    `if model.hf_device_map: found = True` is about the map."""
+    names = [each for each in ast.walk(node) if isinstance(each, ast.Name)]
+    origins = [origin for each in names for origin in module.value_of(each).origins]
+    asked = [guard.test for each in origins for guard in module.guards_of(each)]
+    return " ".join((text_behind(module, node), *(module.text(each) for each in asked)))
+
+
 def names_behind(module: Module, node: ast.expr, depth: int = 2) -> set[str]:
     """The names in an expression, and in those that they were bound from."""
     names = [each for each in ast.walk(node) if isinstance(each, ast.Name)]

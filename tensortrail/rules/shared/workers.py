@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.rules.shared.moves import ACCELERATORS, TO_DEVICE
-from tensortrail.rules.shared.objects import called, keyword
+from tensortrail.rules.shared.objects import called, keyword, last_name, resolved_name
 from tensortrail.rules.shared.origins import behind, text_behind
 from tensortrail.rules.view import FunctionNode, Module
 
@@ -32,12 +32,30 @@ def run_in_workers(module: Module, loader: ast.Call) -> Iterator[FunctionNode]:
     dataset = module.argument(loader, 0, "dataset")
     made = behind(module, dataset) if dataset is not None else None
     if isinstance(made, ast.Call):
-        for cls in module.nodes(ast.ClassDef):
-            if cls.name == called(made):
-                yield from (each for each in _methods(cls) if each.name in _READS)
-    collate = keyword(loader, "collate_fn")
-    name = module.text(collate).rpartition(".")[2] if collate is not None else ""
+        methods = _methods_of(module, called(made))
+        yield from (each for name, each in methods.items() if name in _READS)
+    collate = _function_given(module, keyword(loader, "collate_fn"))
+    name = last_name(collate)
     yield from (each for each in module.nodes(ast.FunctionDef) if each.name == name)
+
+
+def _function_given(module: Module, given: ast.expr | None) -> ast.expr | None:
+    """`f` of `f`, `self.f`, `partial(f, width)`, or of a name for one of them."""
+    made = behind(module, given) if given is not None else None
+    if isinstance(made, ast.Call) and resolved_name(module, made) == "partial" and made.args:
+        return made.args[0]
+    return made
+
+
+def _methods_of(module: Module, name: str, depth: int = 3) -> dict[str, ast.FunctionDef]:
+    """Of a class of the file, those of its bases in the file too."""
+    found: dict[str, ast.FunctionDef] = {}
+    for cls in module.nodes(ast.ClassDef):
+        if cls.name == name:
+            for base in cls.bases if depth else ():
+                found |= _methods_of(module, last_name(base), depth - 1)
+            found |= {each.name: each for each in cls.body if isinstance(each, ast.FunctionDef)}
+    return found
 
 
 def moves_to_a_gpu(module: Module, function: FunctionNode) -> Iterator[ast.Call]:
@@ -88,7 +106,3 @@ def gives_tensors_of_a_device(module: Module, loader: ast.Call) -> bool:
         for function in run_in_workers(module, loader)
         for call in module.nodes(ast.Call, function)
     )
-
-
-def _methods(cls: ast.ClassDef) -> Iterator[ast.FunctionDef]:
-    return (each for each in cls.body if isinstance(each, ast.FunctionDef))

@@ -8,8 +8,12 @@ import re
 
 from tensortrail.findings import Severity
 from tensortrail.rules import Event, Kind, Module, Timeline
+from tensortrail.rules.shared.functions import called_here, matched
 from tensortrail.rules.shared.lines import reader_of
 
+_DEEPEST = 2
+"""Functions that give the address they got from another one."""
+# Functions of other files and libraries: what they give is read off their public names.
 _BY_NAME = re.compile(r"^_?(get_)?(storage_ptr|unique_id|storage_id|unique_storage_id)$")
 
 ALSO_ASKED = (
@@ -24,7 +28,7 @@ _KEY = re.compile(rf"(\w\[|\{{|\b(add|get|setdefault|pop|discard|remove)\()[^\]}
 _STORAGES = ("untyped_storage", "storage", "_typed_storage")
 
 
-def pointed_at(module: Module, node: ast.expr) -> ast.expr | None:
+def pointed_at(module: Module, node: ast.expr, depth: int = _DEEPEST) -> ast.expr | None:
     """The tensor of `t.data_ptr()`, `t.untyped_storage().data_ptr()` or `storage_ptr(t)`,
     or of a name bound to one of them; None for anything else."""
     if isinstance(node, ast.NamedExpr):
@@ -34,7 +38,7 @@ def pointed_at(module: Module, node: ast.expr) -> ast.expr | None:
         if any(isinstance(each, ast.Name) for each in origins):
             return None
         made = [each for each in origins if not isinstance(each, ast.Constant)]
-        found = [pointed_at(module, each) for each in made]
+        found = [pointed_at(module, each, depth) for each in made]
         return next((each for each in found if each is not None), None)
     if not isinstance(node, ast.Call):
         return None
@@ -44,8 +48,26 @@ def pointed_at(module: Module, node: ast.expr) -> ast.expr | None:
         if isinstance(called, ast.Attribute) and called.attr in _STORAGES:
             return called.value
         return None if module.kind_of(inner) is Kind.STORAGE else inner
+    if len(node.args) != 1:
+        return None
     name = module.qualified(node.func).rpartition(".")[2]
-    return node.args[0] if _BY_NAME.match(name) and len(node.args) == 1 else None
+    return (
+        node.args[0] if _BY_NAME.match(name) or _gives_it_of_its_own(module, node, depth) else None
+    )
+
+
+def _gives_it_of_its_own(module: Module, call: ast.Call, depth: int) -> bool:
+    """A function of the file that gives such an expression of what it is given."""
+    function = called_here(module, call) if depth else None
+    if function is None:
+        return False
+    given = [name for name, _ in matched(function, call)]
+    return any(
+        isinstance(subject, ast.Name) and subject.id in given
+        for each in module.nodes(ast.Return, function)
+        if each.value is not None
+        and (subject := pointed_at(module, each.value, depth - 1)) is not None
+    )
 
 
 def is_plain(module: Module, tensor: ast.expr) -> bool:

@@ -12,6 +12,7 @@ from tensortrail.rules.shared.moves import MOVES
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.shared.sentences import only_logs
 
+# What a function or table is called tells saving from a copy that is left out at worst.
 SAVES = re.compile(
     r"save|shared|tied|dedup|shard|_storage|storage_|tensor_id|unique", re.IGNORECASE
 )
@@ -124,8 +125,10 @@ def _is_of_state_dict(module: Module, source: ast.expr) -> bool:
 
 
 def _is_any_tensor(module: Module, tensor: ast.expr) -> bool:
-    """A parameter annotated as a tensor in a function that is about sharing or saving."""
+    """A parameter annotated as a tensor in a function that is about sharing or saving: by its
+    name, or because to compare is all that it does."""
     value = module.value_of(tensor)
-    function = module.function_of(tensor)
+    function, statement = module.function_of(tensor), module.statement_of(tensor)
     named = function is not None and bool(SAVES.search(function.name) or "share" in function.name)
-    return value.is_tensor and value.sure and named
+    asked = isinstance(statement, ast.Return) and isinstance(statement.value, ast.Compare)
+    return value.is_tensor and value.sure and (named or asked)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shared.given_devices import under_device
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import MOVES
 from tensortrail.rules.shared.objects import called, keyword
@@ -204,7 +205,7 @@ def _is_made_on_cpu(module: Module, value: ast.Call) -> bool:
         return False
     if is_placeholder(module, value):
         return False  # its memory is given up, and nobody computes with it
-    return not any("device" in module.text(each) for each in module.contexts_of(value))
+    return not under_device(module, value)
 
 
 def _is_from_elsewhere(module: Module, subject: ast.expr) -> bool:

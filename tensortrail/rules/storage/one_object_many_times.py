@@ -269,6 +269,7 @@ def _has_weights(module: Module, made: ast.expr) -> bool:
 
 
 def _says_shared(module: Module, node: ast.AST) -> bool:
+    """Weights that are shared on purpose look the same: only names and comments say so."""
     around = [each.name for each in (module.function_of(node), module.class_of(node)) if each]
     said = " ".join([*around, module.text(module.statement_of(node))]).lower()
     said += module.comments_on(module.statement_of(node)).lower()

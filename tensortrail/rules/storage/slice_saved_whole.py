@@ -63,7 +63,7 @@ class SliceSavedWhole(Rule):
     severity = Severity.WARNING
     warns = False
     triggers = (
-        "torch.save(",
+        ("torch", "save("),
         *(("save(", f"{each}(") for each in ("chunk", "split", "unbind", "narrow")),
     )
 

@@ -230,12 +230,11 @@ class Cache:
         """The table is a WeakKeyDictionary somewhere in the file."""
         name = table.attr if isinstance(table, ast.Attribute) else module.text(table)
         return any(
-            "WeakKeyDictionary" in module.text(each.value or each.target)
-            or "WeakKeyDictionary" in module.text(each.annotation)
+            _names_weak(module, each.value or each.target) or _names_weak(module, each.annotation)
             for each in module.nodes(ast.AnnAssign)
             if module.text(each.target).endswith(name)
         ) or any(
-            "WeakKeyDictionary" in module.text(each.value)
+            _names_weak(module, each.value)
             for each in module.nodes(ast.Assign)
             if module.text(each.targets[0]).endswith(name)
         )
@@ -252,6 +251,11 @@ class Cache:
                 severity=Severity.NOTE,
                 confidence=Confidence.MEDIUM,
             )
+
+
+def _names_weak(module: Module, node: ast.expr) -> bool:
+    names = [node, *module.nodes(ast.Name, node), *module.nodes(ast.Attribute, node)]
+    return any(module.qualified(each).endswith("WeakKeyDictionary") for each in names)
 
 
 def _kept_alive(module: Module, subject: ast.expr) -> bool:

@@ -393,7 +393,7 @@ MODELS = "from transformers import AutoModel, CLIPTextModel\n"
         (("m = nn.Linear(2, 2)", "m.cuda()", "e = m(x)"), "e", "literal(cuda)"),
         (("for r, s in torch.utils.data.DataLoader(n):", "    break", "e = r"), "e", "host"),
         (("e = torch.load(n, map_location='cpu')['k']",), "e", "host"),
-        (("d = 'cuda' if n else 'cpu'", "e = torch.ones(2).to(d)"), "e", ""),
+        (("d = 'cuda' if n else 'cpu'", "e = torch.ones(2).to(d)"), "e", "device(d)"),
         (("my_device = 'cuda'", "e = torch.ones(2).to(my_device)"), "e", "device(my_device)"),
     ],
 )

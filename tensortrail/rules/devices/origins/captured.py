@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 
 from tensortrail.rules.devices.origins.case import Case, Origin, advice
+from tensortrail.rules.shared.imports import imported_names
 from tensortrail.rules.shared.lines import place
 
 OPS = "aten."
@@ -17,7 +19,8 @@ def origin(case: Case) -> Origin | None:
     if not case.event.op.startswith(OPS) or case.placed or case.odd.behind or not case.wanted:
         return None
     tree = case.timeline.tree(site.file) if site else None
-    made = [line for node in ast.walk(tree) if (line := _captured(node))] if tree else []
+    names = imported_names(tree) if tree else {}
+    made = [line for node in ast.walk(tree) if (line := _captured(node, names))] if tree else []
     if site is None or len(made) != 1:
         return None
     at = place(type(site)(site.file, made[0]))
@@ -29,9 +32,13 @@ def origin(case: Case) -> Origin | None:
                                      f"there before line {made[0]}"),))  # fmt: skip
 
 
-def _captured(node: ast.AST) -> int:
-    """The line of `torch.export.export(...)`, `torch.jit.trace(...)`; 0 of all else."""
+def _captured(node: ast.AST, names: Mapping[str, str]) -> int:
+    """The line of `torch.export.export(...)`, `torch.jit.trace(...)`, under other names too; 0 of
+    all else."""
     func = node.func if isinstance(node, ast.Call) else None
-    if not isinstance(func, ast.Attribute) or func.attr not in CAPTURES:
+    if not isinstance(func, (ast.Name, ast.Attribute)):
         return 0
-    return func.lineno if "torch" in ast.unparse(func.value) else 0
+    first, _, rest = ast.unparse(func).partition(".")
+    dotted = ".".join(filter(None, (names.get(first, first), rest)))
+    captures = dotted.rpartition(".")[2] in CAPTURES and "torch" in dotted.rpartition(".")[0]
+    return func.lineno if captures else 0

@@ -1,0 +1,96 @@
+"""Conditions that hold for some of the processes of a run and not for others."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import re
+
+from tensortrail.rules.shared.objects import called, is_self, receiver
+from tensortrail.rules.shared.origins import behind
+from tensortrail.rules.view import Module
+
+_RANK = re.compile(
+    r"\b(?:(?:self|args|cfg|config|dist|torch\.distributed|\w+)\.)*"
+    r"(?:global_rank|rank|get_rank\(\)|process_index|local_process_index|local_rank|node_rank"
+    r"|get_local_rank\(\)|get_global_rank\(\))\s*(?:(?:==|!=) (?!-|None)|(?:not )?in [\[({]-1, 0)"
+    r"|\bis_(?:main|local_main|global_main|last|world|global|rank)_?(?:process|rank|zero|master)"
+    r"(?:_zero)?\b|\bis_(?:master|rank0|rank_0|main)(?:_proc|_worker|_node)?\b"
+)
+"""`rank == 0` and the names that stand for it: that of a parameter is all that tells of it."""
+_ABOVE_ZERO = re.compile(r"rank(?:\(\))? (?:<|>(?!= 0))|\b0 < \w*rank\b")
+_GIVES = frozenset("get_rank get_local_rank get_global_rank get_node_rank get_ordinal".split())
+_HOLDS = frozenset("process_index local_process_index global_rank local_rank".split())
+_VARIABLES = frozenset({"RANK", "LOCAL_RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
+
+
+def asks_for_rank(module: Module, test: ast.expr) -> bool:
+    """The condition is true for some of the processes and false for others."""
+    asked = behind(module, test)
+    while isinstance(asked, ast.UnaryOp) and isinstance(asked.op, ast.Not):
+        asked = behind(module, asked.operand)
+    if isinstance(asked, ast.BoolOp):
+        return isinstance(asked.op, ast.And) and any(
+            asks_for_rank(module, each) for each in asked.values
+        )
+    return bool(_RANK.search(_shown(module, asked)))
+
+
+def mentions_rank(module: Module, test: ast.expr) -> bool:
+    """Another way to ask for the rank: with other questions, or `rank > 0`."""
+    shown = _shown(module, test)
+    return bool(_RANK.search(shown) or _ABOVE_ZERO.search(shown))
+
+
+def _shown(module: Module, test: ast.expr) -> str:
+    """The text, with `rank` for every variable that was bound to one."""
+    ranks = {
+        ast.unparse(each)
+        for each in ast.walk(test)
+        if isinstance(each, (ast.Name, ast.Attribute)) and _gives_rank(module, _made(module, each))
+    }
+    return ast.unparse(_Named(ranks).visit(copy.deepcopy(test)) if ranks else test)
+
+
+def _made(module: Module, node: ast.Name | ast.Attribute) -> ast.expr:
+    """What the variable was bound to, or the attribute of the object in its class."""
+    if isinstance(node, ast.Name) or not is_self(node.value):
+        return behind(module, node)
+    members = module.members(node.attr, module.class_of(node))
+    stores = [each for each in members if isinstance(each.ctx, ast.Store)]
+    stored = module.parent(stores[0]) if len(stores) == 1 else None
+    return stored.value if isinstance(stored, ast.Assign) else node
+
+
+class _Named(ast.NodeTransformer):
+    def __init__(self, ranks: set[str]) -> None:
+        self._ranks = ranks
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        return ast.Name("rank") if node.id in self._ranks else node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        return ast.Name("rank") if ast.unparse(node) in self._ranks else self.generic_visit(node)
+
+
+def _gives_rank(module: Module, made: ast.expr) -> bool:
+    """`dist.get_rank()`, `int(os.environ["RANK"])`, `accelerator.process_index`"""
+    if isinstance(made, ast.Call) and called(made) == "int" and made.args:
+        made = behind(module, made.args[0])
+    match made:
+        case ast.Call(func=ast.Attribute(attr="get" | "getenv"), args=[variable, *_]):
+            return _is_variable(module, made, variable)
+        case ast.Call():
+            return called(made) in _GIVES
+        case ast.Attribute(attr=attribute):
+            return attribute in _HOLDS
+        case ast.Subscript(value=owner, slice=variable):
+            of_system = module.qualified(owner) == "os.environ"
+            return of_system and module.value_of(variable).constant in _VARIABLES
+    return False
+
+
+def _is_variable(module: Module, call: ast.Call, variable: ast.expr) -> bool:
+    owner = receiver(call)
+    of_system = owner is not None and module.qualified(owner) in ("os.environ", "os")
+    return of_system and module.value_of(variable).constant in _VARIABLES
