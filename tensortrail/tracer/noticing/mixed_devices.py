@@ -40,6 +40,8 @@ class MixedDevices:
 
     def suspects(self, args: Args, kwargs: Mapping[str, Any] | None) -> bool:
         """Whether the operands may lie on different devices."""
+        if not self.possible:
+            return False
         first: torch.device | None = None
         for arg in (*args, *kwargs.values()) if kwargs else args:
             kind = type(arg)

@@ -14,7 +14,7 @@ from torch.nn import Module
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.recorder import Recorder
-from tensortrail.tracer.identity.storages import Entry
+from tensortrail.tracer.identity.storages import PLAIN, Entry
 from tensortrail.tracer.reading.sentences import size
 
 SHARD, GROUP, RESET = "fully_shard", "FSDPParamGroup", "FSDPParam.reset_sharded_param"
@@ -66,6 +66,9 @@ class Shards:
     def _name_gathered(self, params: Any) -> None:
         storages = self._recorder.storages
         for each in params:
+            known = storages.known(each._unsharded_param)
+            if known is not None and known.name and type(each._unsharded_param) in PLAIN:
+                continue
             shard = self._entry(each.sharded_param)
             if shard is not None and shard.name:
                 for entry in storages.entries(each._unsharded_param):
