@@ -95,8 +95,9 @@ def _changing(recorder: Recorder, shards: Shards, method: str, op: str) -> Aroun
             result = original(group)
         if group._sharded_state is not was:
             recorder.guarded(lambda _: shards.changed(group, op))
-            for each in group.fsdp_params:
-                recorder.fresh_memory.given(each.all_gather_outputs)
+            if recorder.fresh_memory.some:
+                for each in group.fsdp_params:
+                    recorder.fresh_memory.given(each.all_gather_outputs)
         return result
 
     return around
@@ -106,16 +107,14 @@ def _is_alone(_: Recorder, group: Any) -> bool:
     """Whether no code of others runs when parameters are put into their modules, and none of them
     is frozen by it."""
     with DisableTorchFunction():
-        return all(_is_put_plainly(each) for each in group.fsdp_params)
-
-
-def _is_put_plainly(sharded: Any) -> bool:
-    info, gathered = sharded._module_info, getattr(sharded, "_unsharded_param", None)
-    if gathered is None:
-        return False
-    modules = (info.module, *info.shared_modules)
-    plainly = all(type(each).__setattr__ is Module.__setattr__ for each in modules)
-    return plainly and gathered.requires_grad == sharded.sharded_param.requires_grad
+        for each in group.fsdp_params:
+            info, gathered = each._module_info, getattr(each, "_unsharded_param", None)
+            if gathered is None or gathered.requires_grad != each.sharded_param.requires_grad:
+                return False
+            for module in (info.module, *info.shared_modules):
+                if type(module).__setattr__ is not Module.__setattr__:
+                    return False
+    return True
 
 
 def _asking(original: Any, *args: Any, **kwargs: Any) -> Any:

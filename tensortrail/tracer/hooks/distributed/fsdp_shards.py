@@ -65,10 +65,12 @@ class Shards:
 
     def _name_gathered(self, params: Any) -> None:
         storages = self._recorder.storages
+        gathered = [each._unsharded_param for each in params]
+        if all([type(each) in PLAIN for each in gathered]):
+            known = storages.all_known(gathered)
+            if len(known) == len(gathered) and all([each.name for each in known]):
+                return  # as after each but the first gathering
         for each in params:
-            known = storages.known(each._unsharded_param)
-            if known is not None and known.name and type(each._unsharded_param) in PLAIN:
-                continue
             shard = self._entry(each.sharded_param)
             if shard is not None and shard.name:
                 for entry in storages.entries(each._unsharded_param):
