@@ -66,9 +66,9 @@ class Shards:
     def _name_gathered(self, params: Any) -> None:
         storages = self._recorder.storages
         gathered = [each._unsharded_param for each in params]
-        if all([type(each) in PLAIN for each in gathered]):
+        if all(type(each) in PLAIN for each in gathered):
             known = storages.all_known(gathered)
-            if len(known) == len(gathered) and all([each.name for each in known]):
+            if len(known) == len(gathered) and all(each.name for each in known):
                 return  # as after each but the first gathering
         for each in params:
             shard = self._entry(each.sharded_param)
