@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import time_ns
 from typing import TYPE_CHECKING, Any
 
 from tensortrail.version import __version__
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from tensortrail.tracer.noticing.written_checkpoints import Judge
     from tensortrail.tracer.recording.stop import Stopped
 
+BEGUN = time_ns()
+"""Before any other module of ours was imported: what changed since may be known as it was."""
 __all__ = ["Stopped", "__version__", "fingerprint", "trace"]
 
 

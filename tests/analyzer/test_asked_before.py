@@ -13,6 +13,7 @@ import pytest
 
 from tensortrail.analyzer.choosing.request import CheckRequest, FileResult
 from tensortrail.analyzer.choosing.rule_index import Listed, listed
+from tensortrail.analyzer.facts.all_of import all_of
 from tensortrail.analyzer.facts.answers import digest
 from tensortrail.analyzer.judging.asked_before import FILE
 from tensortrail.analyzer.judging.engine import check
@@ -193,6 +194,24 @@ def test_facts_that_change_and_change_back_are_followed(package: Package) -> Non
     assert "model" in package.judged()
     package.edit("base", "count = n + 1", "count = n")
     assert package.judged() == {"base"}
+
+
+def test_of_who_asked_the_same_file_only_those_who_need_all_of_it_are_judged_again(
+    package: Package, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base, file = str(package.folder / "base.py"), Judge.file
+
+    def resting(self_: Judge, path: str, data: bytes, rules: Sequence[Listed]) -> FileResult:
+        result = file(self_, path, data, rules)
+        is_quiet = Path(path).stem == "quiet"
+        return result._replace(needs=(*result.needs, all_of(base))) if is_quiet else result
+
+    monkeypatch.setattr(Judge, "file", resting)
+    package.edit("quiet", "self.weight", "self.weight * 2")
+    assert package.judged() == {"quiet"}
+    package.edit("base", "import torch\n", "import torch\n# a comment\n")
+    assert package.judged() == {"base", "quiet"}
+    assert package.judged() == set()
 
 
 def test_both_of_two_changed_files_are_asked(package: Package) -> None:

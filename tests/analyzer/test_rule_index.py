@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tensortrail.analyzer.choosing import rule_index
+import tensortrail
+from tensortrail.analyzer.choosing import installed, rule_index
+from tensortrail.analyzer.choosing.installed import OWN
 from tensortrail.analyzer.choosing.rule_index import listed, listed_as
 from tensortrail.analyzer.choosing.triggers import Filter
 from tensortrail.rules import all_rules
@@ -83,6 +86,19 @@ def test_nothing_is_written_where_python_writes_no_bytecode(
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     again()
     assert not list(folder.rglob("rules.index.json"))
+
+
+def test_nothing_is_written_by_a_process_that_is_older_than_the_rules(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newest = max(os.stat(each).st_ctime_ns for each in Path(OWN).rglob("*.py"))
+    monkeypatch.setattr(tensortrail, "BEGUN", newest)
+    again()
+    assert not list(folder.rglob("rules.index.json"))
+    monkeypatch.setattr(tensortrail, "BEGUN", newest + 1)
+    monkeypatch.setattr(installed, "packages", list)
+    again()
+    assert kept(folder).is_file()
 
 
 def test_a_clean_file_imports_no_rule(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from _pytest.mark import ParameterSet
 
 from tensortrail.analyzer.choosing.request import CheckRequest
 from tensortrail.analyzer.choosing.rule_index import listed
+from tensortrail.analyzer.facts.all_of import file_of, is_all_of
 from tensortrail.analyzer.facts.project import Project
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.judging.engine import check
@@ -176,7 +177,8 @@ def test_who_opens_a_file_needs_it_and_what_it_answers_is_noted(
         needs = {*judge(path, texts[name].encode(), [all_rules()[code]()], project).needs}
         monkeypatch.undo()
         assert opened <= needs | {path}
-        assert needs <= project.answers.taken().keys() | {path}
+        whole = {each for need in needs if is_all_of(need) for each in (need, file_of(need))}
+        assert needs <= project.answers.taken().keys() | whole | {path}
 
 
 def _spy(monkeypatch: pytest.MonkeyPatch, opened: set[str]) -> None:

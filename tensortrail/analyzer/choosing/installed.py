@@ -26,6 +26,27 @@ def packages() -> Stamps:
     ]
 
 
+def changed_since_start(paths: Iterable[str]) -> bool:
+    """Whether a source of the tool, one of these files or what is installed was changed while this
+    process ran: what it has imported may be older than what lies there now."""
+    files = [*_sources(OWN), *paths, *(str(folder) for folder, _ in packages())]
+    return any(_changed(os.stat(path)) >= tensortrail.BEGUN for path in files)
+
+
+def _sources(folder: str) -> list[str]:
+    return [
+        os.path.join(below, name)
+        for below, _, names in os.walk(folder)
+        for name in names
+        if name.endswith(".py")
+    ]
+
+
+def _changed(status: os.stat_result) -> int:
+    """Installers set the one time, and nobody the other."""
+    return max(status.st_mtime_ns, status.st_ctime_ns)
+
+
 def of_files(paths: Iterable[str]) -> Stamps:
     return [[path, *_stamp(os.stat(path))] for path in paths]
 

@@ -1,7 +1,8 @@
 """What is known of each rule without importing it: most files are of interest to few rules.
 
 The index lies beside the compiled modules of the rules, and is made anew when one of them or a
-package changed. Where it cannot be written, every rule is imported, as without it."""
+package changed. Where it cannot be written, every rule is imported, as without it. A process in
+which that happened while it ran writes none: its rules may be those of before."""
 
 from __future__ import annotations
 
@@ -15,7 +16,14 @@ from importlib.util import cache_from_source
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tensortrail.analyzer.choosing.installed import OWN, Stamps, of_files, own_files, packages
+from tensortrail.analyzer.choosing.installed import (
+    OWN,
+    Stamps,
+    changed_since_start,
+    of_files,
+    own_files,
+    packages,
+)
 from tensortrail.analyzer.choosing.triggers import Filter, filter_of
 from tensortrail.files import read, replace
 
@@ -94,7 +102,10 @@ def _write(file: str, known: Iterable[Listed]) -> None:
         return
     try:
         rows: list[Any] = [[*each[:-1], each.filter.to_data()] for each in known]
-        stored = json.dumps([_key(), of_files(_of_others(known)), rows], separators=(",", ":"))
+        others = _of_others(known)
+        stored = json.dumps([_key(), of_files(others), rows], separators=(",", ":"))
+        if changed_since_start(others):
+            return
         os.makedirs(os.path.dirname(file), exist_ok=True)
         replace(file, stored.encode())
     except (OSError, ValueError, TypeError):

@@ -14,8 +14,6 @@ from tensortrail.analyzer.reading.hashing import blake2b
 
 Digests = dict[str, str]
 """Of answers, by the texts of their questions."""
-WHOLE = "whole"
-"""The question after the text itself: any change is another answer."""
 _SEPARATOR = "\t"
 _AND_LINES = "@"
 _PLAIN = frozenset({str, int, bool, float, bytes, type(None)})
@@ -36,10 +34,6 @@ class Answers:
         new = self._new.setdefault(path, {})
         if question not in new and question not in self._taken.get(path, ()):
             new[question] = digest(answer())
-
-    def note_whole(self, path: str) -> None:
-        """The file was asked in a way that nobody can repeat."""
-        self.note(path, WHOLE, str)
 
     def taken(self) -> dict[str, Digests]:
         """What was noted since this was asked the last time."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, TypeVar
 
 from tensortrail.analyzer.facts import questions
+from tensortrail.analyzer.facts.all_of import all_of
 from tensortrail.analyzer.facts.answers import Answers, text_of
 from tensortrail.analyzer.facts.customs import Customs
 from tensortrail.analyzer.facts.definitions import Definitions
@@ -183,11 +184,10 @@ class Project:
         self._note(path, answer, question, *words)
 
     def rest_on_all_of(self, asking: ProjectFile, paths: Iterable[str]) -> None:
-        """The same of files that were asked in a way that nobody can repeat: any change counts."""
+        """The same of files that were asked in a way that nobody can repeat: any change counts, for
+        this one and those that rest on what it says."""
         for path in paths:
-            asking.needs.add(path)
-            if self.answers.wanted:
-                self.answers.note_whole(path)
+            asking.needs.update((path, all_of(path)))
 
     def _note(
         self, path: str, answer: Callable[[], object], question: Callable[..., Any], *words: str

@@ -14,6 +14,7 @@ from zlib import crc32
 
 from tensortrail.analyzer.choosing.installed import own_files, packages
 from tensortrail.analyzer.choosing.request import FileResult
+from tensortrail.analyzer.facts.all_of import file_of
 from tensortrail.analyzer.judging.asked_before import AskedBefore
 from tensortrail.analyzer.judging.needed_files import STAMPED, NeededFiles, Stamp
 from tensortrail.files import leads_out, read, replace
@@ -181,7 +182,8 @@ class Cache:
         stamp = self._stamp(path)
         return stamp if self._settled(stamp) else None
 
-    def _stamp(self, path: str) -> Stamp | None:
+    def _stamp(self, need: str) -> Stamp | None:
+        path = file_of(need)
         if path not in self._stamps:
             try:
                 status = os.stat(path)

@@ -18,6 +18,7 @@ from tensortrail.analyzer.choosing.own import (
 )
 from tensortrail.analyzer.choosing.request import CheckRequest, FileResult, digest_of
 from tensortrail.analyzer.choosing.rule_index import Listed, listed
+from tensortrail.analyzer.facts.all_of import all_of
 from tensortrail.analyzer.facts.project import Project
 from tensortrail.analyzer.judging.module import PythonModule, open_project
 from tensortrail.analyzer.judging.suppress import apply_suppressions
@@ -180,7 +181,7 @@ def _crashed(path: str) -> OnCrash:
 
 
 def _needs(module: PythonModule) -> tuple[str, ...]:
-    return tuple(sorted(module.needs - {module.path}))
+    return tuple(sorted(module.needs - {module.path, all_of(module.path)}))
 
 
 def _absent(module: PythonModule) -> tuple[str, ...]:

@@ -9,6 +9,8 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from tensortrail.analyzer.facts.all_of import is_all_of
+
 if TYPE_CHECKING:
     from tensortrail.analyzer.judging.asking_again import Again
 
@@ -59,6 +61,8 @@ class NeededFiles:
 
     def _asked_again(self, number: int) -> tuple[Sequence[int], bool]:
         path, *before = self._rows[number]
+        if is_all_of(path):
+            return (), False
         again = self._ask_again(path, before)
         stamps = {each: self._stamp(each) for each in (path, *(again.needs if again else ()))}
         holds = again is not None and all(stamps.values())

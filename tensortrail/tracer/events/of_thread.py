@@ -10,6 +10,16 @@ from tensortrail.tracer.identity.sites import Place
 FORK = "fork"
 
 
+class Resizes:
+    """Storages that one line resizes."""
+
+    __slots__ = ("filled", "site")
+
+    def __init__(self, filled: bool) -> None:
+        self.filled = filled
+        self.site = 0
+
+
 class OfThread(threading.local):
     """One for all threads, and another in each."""
 
@@ -23,6 +33,8 @@ class OfThread(threading.local):
         self.inside_module = 0
         self.inside_load = False
         """A reader makes tensors, which are told of when it is done."""
+        self.resizes: Resizes | None = None
+        """Where one line resizes several storages."""
         self.mode: Any = None
         """The mode that records this thread."""
         self.lower: Any = None

@@ -28,7 +28,7 @@ from tensortrail.tracer.noticing.last_writers import LastWriters
 from tensortrail.tracer.noticing.loads import Loads
 from tensortrail.tracer.noticing.mixed_devices import Meeting, MixedDevices
 from tensortrail.tracer.noticing.onload_hooks import OnloadHooks
-from tensortrail.tracer.noticing.operation_kinds import writes_in_place
+from tensortrail.tracer.noticing.operation_kinds import QUESTIONS, SAME_VALUES, writes_in_place
 from tensortrail.tracer.noticing.refused_backward import RefusedBackward
 from tensortrail.tracer.noticing.self_averages import SelfAverages
 from tensortrail.tracer.noticing.unread_loads import UnreadLoads
@@ -136,11 +136,14 @@ class Recorder:
             facts,
         )
 
-    def suspects(self, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None) -> bool:
-        """Whether an operation must be looked at. Most run on plain tensors of one device."""
-        if self.last_writers is not None:
+    def suspects(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None) -> bool:
+        """Whether an operation must be looked at. Most ask one tensor something, or run on plain
+        tensors of one device."""
+        if func in QUESTIONS:
+            return False
+        if self.last_writers is not None or (self.fresh_memory.some and func not in SAME_VALUES):
             return True
-        return self.fresh_memory.some or self.mixed_devices.suspects(args, kwargs)
+        return self.mixed_devices.suspects(args, kwargs)
 
     def look(
         self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], watched: bool

@@ -18,7 +18,7 @@ from tensortrail.rules.timeline import Did
 from tensortrail.tracer.identity.storages import PLAIN, Entry
 from tensortrail.tracer.noticing.notes import Notes
 from tensortrail.tracer.noticing.operands import tensors_in
-from tensortrail.tracer.noticing.operation_kinds import LOOKS, is_basic, kind_of
+from tensortrail.tracer.noticing.operation_kinds import SAME_VALUES, is_basic, kind_of
 
 MOST_WATCHED = 100_000
 LOOKS_FOR_A_TENSOR = 10_000
@@ -89,8 +89,12 @@ class FreshMemory:
         if nbytes and entry.device != "meta" and len(self._fresh) < MOST_WATCHED:
             fresh = self._fresh[entry.number] = Fresh(entry, nbytes, version)
             fresh.written = before
-            self._left = max(self._left, looks)
+            self.goes_on(looks)
             self._notes.changed()
+
+    def goes_on(self, looks: int) -> None:
+        """So many operations more are looked at, if any memory is watched."""
+        self._left = max(self._left, looks)
 
     def awaited(self, entry: Entry, version: int | None, then: Then) -> None:
         """Memory with values that are not the ones that were meant, until somebody writes them."""
@@ -173,7 +177,7 @@ class FreshMemory:
             self.gave_up = self.gave_up or bool(self._fresh)
             self._fresh.clear()
             self._notes.changed()
-        if self._away or func in LOOKS:
+        if self._away or func in SAME_VALUES:
             return
         kind = ""
         for where, tensor in tensors_in(args, kwargs):

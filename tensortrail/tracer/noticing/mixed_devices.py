@@ -24,6 +24,8 @@ LEGAL = {
 }  # fmt: skip
 """Copies between devices, questions about objects, and nested tensors, which carry one on meta."""
 CONTAINERS = {list, tuple}
+NO_TENSORS = {int, float, bool, str, type(None), torch.dtype, torch.device, torch.Size}
+"""Most operands that are no tensors; a look at their class takes less than a question."""
 MOST_MEETINGS = 10_000
 Meeting = tuple[Entry | None, dict[str, Any]]
 """The operand that is probably in the wrong place, and the facts."""
@@ -40,7 +42,10 @@ class MixedDevices:
 
     def suspects(self, args: Args, kwargs: Mapping[str, Any] | None) -> bool:
         """Whether the operands may lie on different devices."""
+        if not self.possible:
+            return False
         first: torch.device | None = None
+        others = 0
         for arg in (*args, *kwargs.values()) if kwargs else args:
             kind = type(arg)
             if kind in PLAIN:
@@ -48,9 +53,11 @@ class MixedDevices:
                     first = arg.device
                 elif arg.device != first:
                     return True
-            elif kind in CONTAINERS or isinstance(arg, torch.Tensor):
+            elif kind in CONTAINERS:
                 return True
-        return False
+            elif kind not in NO_TENSORS and isinstance(arg, torch.Tensor):
+                others += 1
+        return others > 1 or (others == 1 and first is not None)
 
     def look(self, func: Any, args: Args, kwargs: Mapping[str, Any]) -> Meeting | None:
         """The meeting, if these operands lie on different devices for the first time here."""
@@ -65,11 +72,10 @@ class MixedDevices:
         self._notes.note(Did.MEET, entry, op=func, facts=facts)
 
     def _look_closer(self, func: Any, args: Args, kwargs: Mapping[str, Any]) -> Meeting | None:
-        found = [(where, t) for where, t in tensors_in(args, kwargs) if is_real(t)]
-        with torch._C.DisableTorchFunction():
-            devices = {device_of(t) for where, t in found if not _is_number(t)}
+        devices = _devices(args, kwargs)
         if len(devices) < 2 or func in LEGAL or getattr(func, "__name__", "") == "__set__":
             return None  # an attribute, as `data` and `grad`, may be set across devices
+        found = [(where, t) for where, t in tensors_in(args, kwargs) if is_real(t)]
         with torch._C.DisableTorchFunction():
             into = device_of(found[0][1])
         legal = func in INDEXING and into != CPU and devices == {into, CPU}
@@ -101,6 +107,16 @@ class MixedDevices:
         return "hook" in told[0]
 
 
-def _is_number(tensor: torch.Tensor) -> bool:
-    """A tensor on the CPU without a dimension may meet anything."""
-    return device_of(tensor) == CPU and not computes(tensor) and not tensor.dim()
+def _devices(args: Args, kwargs: Mapping[str, Any]) -> set[torch.device]:
+    """Of the operands, but for numbers: a tensor on the CPU without a dimension may meet anything.
+    Most are on one device, so nothing more is asked here."""
+    found: set[torch.device] = set()
+    with torch._C.DisableTorchFunction():
+        for value in (*args, *kwargs.values()):
+            for tensor in value if type(value) in CONTAINERS else (value,):
+                if type(tensor) in NO_TENSORS or not is_real(tensor):
+                    continue
+                device = device_of(tensor)
+                if device != CPU or computes(tensor) or tensor.dim():
+                    found.add(device)
+    return found

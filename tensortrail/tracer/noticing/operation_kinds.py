@@ -25,6 +25,7 @@ _FUNCTIONS = (
     "is_floating_point is_complex numel empty_like zeros_like ones_like rand_like randn_like"
     " full_like is_tensor result_type is_same_size is_storage _has_compatible_shallow_copy_type"
 )
+_OF_SEVERAL = "type_as is_same_size result_type _has_compatible_shallow_copy_type"
 LOOKS = (
     {getattr(Tensor, name).__get__ for name in _ATTRIBUTES.split() if hasattr(Tensor, name)}
     | {getattr(Tensor, name).__set__ for name in _SET.split()}
@@ -58,6 +59,19 @@ READS = frozenset(
     " conv_transpose2d embedding_bag rsqrt sqrt abs neg __neg__ log index_select gather".split()
 )
 """Operations that certainly read all their operands. All others may write, for all we know."""
+
+
+SAME_VALUES = LOOKS | {
+    getattr(owner, name)
+    for owner in (Tensor, torch)
+    for name in VIEWS | COPIES
+    if hasattr(owner, name)
+}
+"""Operations after which nothing more is known of any memory, whatever they are given."""
+QUESTIONS = {
+    each for each in LOOKS if getattr(each, "__name__", "") not in ("__set__", *_OF_SEVERAL.split())
+}
+"""Those of `LOOKS` that ask one tensor: nothing can meet in them."""
 
 
 def kind_of(name: str, args: tuple[Any, ...]) -> str:

@@ -49,7 +49,9 @@ class TrailMode(TorchFunctionMode):  # type: ignore[misc]
         moves = watch is MOVES and recorder.short_ways and type(args[0]) in PLAIN
         if watch is not None and not moves:
             watch = _needed(watch, args)
-        if moves or (watch is None and not (recorder.alert and recorder.suspects(args, kwargs))):
+        if moves or (
+            watch is None and not (recorder.alert and recorder.suspects(func, args, kwargs))
+        ):
             if recorder.dead and not moves:
                 recorder.storages.bury()
             result = None

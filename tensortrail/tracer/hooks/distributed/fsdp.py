@@ -1,24 +1,39 @@
-"""FSDP2 shards, gathers and frees parameters; this notes which, and whose memory it uses."""
+"""FSDP2 shards, gathers and frees parameters; this notes which, and whose memory it uses.
+
+Where it asks each parameter what it is and resizes its storage, the mode is off: it would see some
+hundred calls at each gathering, and act on none."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import torch
+from torch._C import DisableTorchFunction
 from torch.compiler import is_compiling
+from torch.nn import Module
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.hooks.distributed.fsdp_shards import Shards
 from tensortrail.tracer.hooks.shared.looking import looking_before
+from tensortrail.tracer.hooks.torch.storage_methods import resized_at_one_line
+from tensortrail.tracer.patching.mode_stack import stepped_aside
 from tensortrail.tracer.patching.patches import Around, Patches
+from tensortrail.tracer.watching.mode import TrailMode
 
 LIBRARY = "torch.distributed.fsdp._fully_shard._fully_shard"
 CHANGES = {"_to_unsharded": "unshard", "_to_sharded": "reshard",
            "_to_sharded_post_forward": "reshard"}  # fmt: skip
+ALONE = {"_to_unsharded", "_to_sharded"}
+"""They put parameters into modules and free storages, and compute nothing."""
 
 
 def install(recorder: Recorder, patches: Patches) -> None:
-    from torch.distributed.fsdp._fully_shard import _fully_shard
+    from torch.distributed.fsdp._fully_shard import (
+        _fsdp_collectives,
+        _fsdp_param_group,
+        _fully_shard,
+    )
     from torch.distributed.fsdp._fully_shard._fsdp_param import FSDPParam
     from torch.distributed.fsdp._fully_shard._fsdp_param_group import FSDPParamGroup
 
@@ -36,8 +51,10 @@ def install(recorder: Recorder, patches: Patches) -> None:
         "unshard",
         looking_before(recorder, lambda _, group, *__, **___: shards.before_gathering(group)),
     )
+    patches.wrap(_fsdp_collectives, "_get_all_gather_input_metadatas", _asking)
+    patches.wrap(_fsdp_param_group, "foreach_all_gather_copy_out", _copying_out(recorder))
     for method, op in CHANGES.items():
-        patches.wrap(FSDPParamGroup, method, _changing(recorder, shards, op))
+        patches.wrap(FSDPParamGroup, method, _changing(recorder, shards, method, op))
 
     def stepping(optimizer: Any, args: Any, kwargs: Any) -> None:
         if recorder.active and not is_compiling():
@@ -68,14 +85,68 @@ def _resetting(recorder: Recorder, shards: Shards) -> Around:
     return around
 
 
-def _changing(recorder: Recorder, shards: Shards, op: str) -> Around:
+def _changing(recorder: Recorder, shards: Shards, method: str, op: str) -> Around:
     def around(original: Any, group: Any) -> Any:
         was = group._sharded_state
-        result = original(group)
+        if method in ALONE and recorder.guarded(_is_alone, group):
+            with stepped_aside(TrailMode), resized_at_one_line(recorder):
+                result = original(group)
+        else:
+            result = original(group)
         if group._sharded_state is not was:
             recorder.guarded(lambda _: shards.changed(group, op))
-            for each in group.fsdp_params:
-                recorder.fresh_memory.given(each.all_gather_outputs)
+            if recorder.fresh_memory.some:
+                for each in group.fsdp_params:
+                    recorder.fresh_memory.given(each.all_gather_outputs)
         return result
 
     return around
+
+
+def _is_alone(_: Recorder, group: Any) -> bool:
+    """Whether no code of others runs when parameters are put into their modules, and none of them
+    is frozen by it."""
+    with DisableTorchFunction():
+        for each in group.fsdp_params:
+            info, gathered = each._module_info, getattr(each, "_unsharded_param", None)
+            if gathered is None or gathered.requires_grad != each.sharded_param.requires_grad:
+                return False
+            for module in (info.module, *info.shared_modules):
+                if type(module).__setattr__ is not Module.__setattr__:
+                    return False
+    return True
+
+
+def _asking(original: Any, *args: Any, **kwargs: Any) -> Any:
+    with stepped_aside(TrailMode):
+        return original(*args, **kwargs)
+
+
+def _copying_out(recorder: Recorder) -> Around:
+    """What was gathered is copied into the storages of the parameters, which are given their bytes
+    for it."""
+
+    def around(original: Any, gathered: Any, params: Any, *args: Any, **kwargs: Any) -> Any:
+        if not recorder.guarded(_only_copies, params):
+            return original(gathered, params, *args, **kwargs)
+        recorder.guarded(lambda of: of.cut_graphs.switched(False))  # it runs without gradients
+        try:
+            with stepped_aside(TrailMode), resized_at_one_line(recorder, filled=True):
+                return original(gathered, params, *args, **kwargs)
+        except Exception as error:
+            operands = (
+                gathered.all_gather_output,
+                [t for each in params for t in each.all_gather_outputs],
+            )
+            recorder.failures.saw(torch.split_with_sizes_copy, operands, {}, error)
+            raise
+
+    return around
+
+
+def _only_copies(recorder: Recorder, params: Any) -> bool:
+    """Not at the first time, when it makes the storages, and not along another dimension, where it
+    makes copies to be put together. An audit wants to see who writes."""
+    return recorder.last_writers is None and all(
+        each.all_gather_outputs and not each.fsdp_placement.dim for each in params
+    )

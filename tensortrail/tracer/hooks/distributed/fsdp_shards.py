@@ -14,7 +14,7 @@ from torch.nn import Module
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.recorder import Recorder
-from tensortrail.tracer.identity.storages import Entry
+from tensortrail.tracer.identity.storages import PLAIN, Entry
 from tensortrail.tracer.reading.sentences import size
 
 SHARD, GROUP, RESET = "fully_shard", "FSDPParamGroup", "FSDPParam.reset_sharded_param"
@@ -65,6 +65,11 @@ class Shards:
 
     def _name_gathered(self, params: Any) -> None:
         storages = self._recorder.storages
+        gathered = [each._unsharded_param for each in params]
+        if all(type(each) in PLAIN for each in gathered):
+            known = storages.all_known(gathered)
+            if len(known) == len(gathered) and all(each.name for each in known):
+                return  # as after each but the first gathering
         for each in params:
             shard = self._entry(each.sharded_param)
             if shard is not None and shard.name:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 
 from tensortrail.rules.timeline import Did
+from tensortrail.tracer.events.of_thread import Resizes
 from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.hooks.shared.looking import looking_after
 from tensortrail.tracer.noticing.fresh_memory import LOOKS_FOR_A_MODULE, LOOKS_FOR_A_TENSOR
@@ -55,24 +58,45 @@ def _resizing(recorder: Recorder) -> Around:
     def around(original: Any, storage: Any, *args: Any, **kwargs: Any) -> Any:
         before = storage.nbytes()
         result = original(storage, *args, **kwargs)
-        recorder.guarded(_resized, storage, before)
+        after = storage.nbytes()
+        if before != after:
+            recorder.guarded(_resized, storage, before, after)
         return result
 
     return around
 
 
-def _resized(recorder: Recorder, storage: Any, before: int) -> None:
+def _resized(recorder: Recorder, storage: Any, before: int, after: int) -> None:
     entry = recorder.storages.of_storage(storage)
-    after = storage.nbytes()
     if entry is None and after > before:
         entry = recorder.storages.add(storage)
-    if entry is not None and before != after:
-        facts = {"before": before, "after": after}
-        recorder.note(Did.RESIZE, entry, op="UntypedStorage.resize_", facts=facts)
-        if after > before:
+    if entry is None:
+        return
+    several = recorder.of_thread.resizes
+    site = 0
+    if several is not None:
+        site = several.site = several.site or recorder.site_here()
+    facts = {"before": before, "after": after}
+    recorder.note(Did.RESIZE, entry, op="UntypedStorage.resize_", facts=facts, site=site)
+    if not after:
+        recorder.fresh_memory.freed(entry.number)
+    elif after > before:
+        if several is not None and several.filled:
+            recorder.fresh_memory.goes_on(LOOKS_FOR_A_MODULE)
+        else:
             recorder.fresh_memory.grown(entry, before, LOOKS_FOR_A_MODULE, nbytes=after)
-        elif not after:
-            recorder.fresh_memory.freed(entry.number)
+
+
+@contextmanager
+def resized_at_one_line(recorder: Recorder, filled: bool = False) -> Iterator[None]:
+    """All storages that are resized meanwhile are so by one line, which has to be found once; those
+    that grow may be filled before anybody else sees them."""
+    local = recorder.of_thread
+    before, local.resizes = local.resizes, Resizes(filled)
+    try:
+        yield
+    finally:
+        local.resizes = before
 
 
 def _made(recorder: Recorder, _: Any, storage: Any, *args: Any, **__: Any) -> None:
