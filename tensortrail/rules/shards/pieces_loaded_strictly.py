@@ -5,13 +5,21 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.shared.functions import called_here
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import is_true, loop_around, names_in, receiver, root_of
+from tensortrail.rules.shared.objects import (
+    called,
+    is_before,
+    is_true,
+    loop_around,
+    names_in,
+    receiver,
+    root_of,
+)
 from tensortrail.rules.shared.origins import names_behind
-from tensortrail.rules.shared.sentences import one_line
+from tensortrail.rules.shared.sentences import one_line, only_logs
 
 _LEAVES = (ast.Break, ast.Return, ast.Raise, ast.Try, ast.Yield, ast.YieldFrom, ast.Continue)
+_CLEANS = ("collect", "empty_cache", "clear", "close", "update")
 _READS = ("load", "load_file", "safe_open", "torch_load", "safe_load_file")
 
 
@@ -91,6 +99,12 @@ def compared(model, paths, batch):
     for path in paths:
         model.load_state_dict(torch.load(path))
         print(path, model(batch).mean())
+
+def scored(policy, evaluator, paths):
+    for path in paths:
+        policy.net.load_state_dict(torch.load(path))
+        reward = evaluator.eval()
+        print(reward)
 
 def several(make, paths):
     for path in paths:
@@ -192,7 +206,7 @@ def _is_all(module: Module, call: ast.Call, loop: ast.For) -> bool:
         module.nodes(ast.Subscript, module.parent(owner) or owner)
     ):
         return False
-    return not _is_used(module, loop, owner, root)
+    return not _is_used(module, loop, call, root)
 
 
 def _between(module: Module, call: ast.Call, loop: ast.For) -> Iterator[ast.AST]:
@@ -206,16 +220,24 @@ def _is_bound_in(module: Module, loop: ast.For, name: str) -> bool:
     return any(isinstance(each.ctx, ast.Store) for each in module.uses(name, loop))
 
 
-def _is_used(module: Module, loop: ast.For, owner: ast.expr, root: ast.Name) -> bool:
-    """Something else of the loop asks the model, or calls what may."""
-    text = module.text(owner)
-    for call in module.nodes(ast.Call, loop):
-        own = receiver(call)
-        if own is not None and module.text(own) == "self":
-            return True
-        if own is None and called_here(module, call) is not None:
-            return True
-    if isinstance(owner, ast.Name):
-        return any(each is not root for each in module.uses(root.id, loop))
-    others = [each for each in module.nodes(ast.Attribute, loop) if module.text(each) == text]
-    return len(others) > 1
+def _is_used(module: Module, loop: ast.For, call: ast.Call, root: ast.Name) -> bool:
+    """The loop does more with the model than to load it: it names it again, or goes on to call
+    what may hold it."""
+    if isinstance(receiver(call), ast.Name) and len(module.uses(root.id, loop)) > 1:
+        return True
+    statement = module.statement_of(call)
+    after = (each for each in module.nodes(ast.stmt, loop) if is_before(statement, each))
+    return not all(_only_says(module, each) or _cleans(each) for each in after)
+
+
+def _only_says(module: Module, statement: ast.stmt) -> bool:
+    """A line of a log, which calls nothing to say it."""
+    calls = module.nodes(ast.Call, statement)
+    return only_logs(statement) and len(calls) <= 1
+
+
+def _cleans(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.Delete):
+        return True
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(call, ast.Call) and called(call) in _CLEANS
