@@ -6,10 +6,12 @@ import ast
 from collections.abc import Callable, Iterator
 
 from tensortrail.rules.shared.functions import called_here, matched, parameter_names
-from tensortrail.rules.shared.objects import called, is_name, is_self
+from tensortrail.rules.shared.objects import is_name, is_self, resolved_name
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.view import FunctionNode, Module
 
+_DEEPEST = 2
+"""Functions that give back what another one makes."""
 Closure = ast.FunctionDef | ast.Lambda
 
 
@@ -30,13 +32,26 @@ def _made_for(module: Module, value: ast.expr) -> Iterator[ast.expr]:
         around = module.function_of(value)
         for inner in _inner(module, around, value.id):
             yield from _used_by(module, inner, around, None)
-    elif isinstance(value, ast.Call) and called(value) == "partial":
+    elif isinstance(value, ast.Call) and resolved_name(module, value) == "partial":
         arguments = (*value.args[1:], *(each.value for each in value.keywords))
         yield from (_local(module, each) for each in arguments)
-    elif isinstance(value, ast.Call) and isinstance(value.func, ast.Name):
-        function = called_here(module, value)
-        for closure in _returned(module, function) if function is not None else ():
-            yield from _used_by(module, closure, function, value)
+    elif isinstance(value, ast.Call):
+        yield from _made_by(module, value, _DEEPEST)
+
+
+def _made_by(module: Module, call: ast.Call, depth: int) -> Iterator[ast.expr]:
+    """What the function that the call gives keeps: made in the function called, or passed to it."""
+    function = called_here(module, call)
+    if function is None:
+        return
+    for closure in _returned(module, function):
+        yield from _used_by(module, closure, function, call)
+    for each in module.nodes(ast.Return, function) if depth else ():
+        if isinstance(each.value, ast.Call):
+            taken = dict(matched(function, call))
+            for made in _made_by(module, each.value, depth - 1):
+                name = made.id if isinstance(made, ast.Name) else ""
+                yield _local(module, taken[name]) if name in taken else made
 
 
 def _inner(module: Module, function: FunctionNode | None, name: str) -> Iterator[ast.FunctionDef]:

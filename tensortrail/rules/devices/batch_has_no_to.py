@@ -10,7 +10,7 @@ from tensortrail.rules.devices._loaders_of_file import gives_tensors, loader_on_
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import MOVES
-from tensortrail.rules.shared.objects import called, is_before, names_in, receiver
+from tensortrail.rules.shared.objects import called, is_before, names_in, receiver, resolved_name
 from tensortrail.rules.shared.origins import behind
 
 _BUILTINS = {ast.Dict: "dict", ast.DictComp: "dict", ast.Tuple: "list", ast.List: "list"}
@@ -61,9 +61,9 @@ class Rows(Dataset):
     def __getitem__(self, index):
         return {"x": self.rows[index], "y": self.labels[index]}
 
-def train(model, rows, labels, device):
+def train(model, rows, labels):
     for batch in DataLoader(Rows(rows, labels), batch_size=8):
-        batch = batch.to(device)
+        batch = batch.to("cuda")
         model(batch["x"], batch["y"]).backward()
 """,
             lines=(16,),
@@ -81,9 +81,9 @@ class Rows(Dataset):
     def __getitem__(self, index):
         return {"x": self.rows[index], "y": self.labels[index]}
 
-def train(model, rows, labels, device):
+def train(model, rows, labels):
     for batch in DataLoader(Rows(rows, labels), batch_size=8):
-        batch = {key: value.to(device) for key, value in batch.items()}
+        batch = {key: value.to("cuda") for key, value in batch.items()}
         model(batch["x"], batch["y"]).backward()
 """,
         ),
@@ -167,7 +167,7 @@ def _batch_of(module: Module, data: ast.expr) -> str:
         return _BUILTINS.get(type(item), "")
     if not isinstance(made, ast.Call):
         return ""
-    if called(made) == _OF_TENSORS and gives_tensors(module, data):
+    if resolved_name(module, made) == _OF_TENSORS and gives_tensors(module, data):
         return "list"
     classes = [each for each in module.nodes(ast.ClassDef) if each.name == called(made)]
     kinds = {kind for each in classes for kind in _items_of(module, each)}

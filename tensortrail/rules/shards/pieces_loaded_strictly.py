@@ -15,6 +15,7 @@ from tensortrail.rules.shared.objects import (
     receiver,
     root_of,
 )
+from tensortrail.rules.shared.objects import given as given_to
 from tensortrail.rules.shared.origins import names_behind
 from tensortrail.rules.shared.sentences import one_line, only_logs
 
@@ -189,7 +190,7 @@ def _is_of_each_file(module: Module, call: ast.Call, loop: ast.For) -> bool:
     if given is None or not bound & names_behind(module, given):
         return False
     reads = [each for each in module.calls(*_READS, inside=loop) if each is not call]
-    return any(bound & names_behind(module, arg) for read in reads for arg in read.args[:1])
+    return any(bound & names_behind(module, arg) for read in reads for arg in given_to(read)[:1])
 
 
 def _is_all(module: Module, call: ast.Call, loop: ast.For) -> bool:

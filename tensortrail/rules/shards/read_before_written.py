@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shards._of_all_ranks import asks_for_rank, mentions_rank
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, is_before, names_in
-from tensortrail.rules.shared.origins import names_behind
 from tensortrail.rules.shared.sentences import one_line
 
-_SAVES = {"torch.save": 1, "safetensors.torch.save_file": 1}
-_LOADS = ("torch.load", "safetensors.torch.load_file")
-_RANK = re.compile(r"rank|is_(?:local_|world_)?(?:main|master|zero)", re.IGNORECASE)
+_SAVES = {"torch.save": "f", "safetensors.torch.save_file": "filename"}
+_LOADS = {"torch.load": "f", "safetensors.torch.load_file": "filename"}
+"""What they call the file."""
 _WAITS = re.compile(
     r"barrier|wait|sync|broadcast|all_reduce|all_gather|reduce|gather|scatter|first|exists|sleep",
     re.IGNORECASE,
@@ -112,60 +112,51 @@ def plain(net, path, last):
         if in_tests(module):
             return
         for save in module.calls(*_SAVES):
-            path = module.argument(save, _SAVES[module.qualified(save.func)], "f")
-            path = path or module.argument(save, 1, "filename")
-            branch = _of_one_rank(module, save)
-            if path is None or branch is None:
+            path = module.argument(save, 1, _SAVES[module.qualified(save.func)])
+            rank = _of_one_rank(module, save)
+            if path is None or rank is None:
                 continue
-            load = _read(module, branch, module.text(path))
+            load = _read(module, save, path, rank)
             if load is not None:
                 yield self.finding(
                     module,
                     load,
                     f"line {save.lineno} writes `{one_line(module, path)}` on one process, and "
                     "nothing lets the others wait for it before they read it here",
-                    trail=[(branch.test, "one process"), (save, "written"), (load, "read by all")],
+                    trail=[(save, "written by one process"), (load, "read by all")],
                 )
 
 
-def _of_one_rank(module: Module, save: ast.Call) -> ast.If | None:
-    """The `if rank == 0:` that the write stands in, and nothing else that asks."""
-    for up in module.ancestors(save):
-        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.For, ast.While)):
-            return None
-        if isinstance(up, ast.If):
-            return up if _is_of_rank(module, up) and not up.orelse else None
-    return None
+def _of_one_rank(module: Module, save: ast.Call) -> frozenset[str] | None:
+    """The other conditions of a write that only one process comes to."""
+    guards = module.guards_of(save)
+    ranks = [e for e in guards if asks_for_rank(module, e.test) or mentions_rank(e.test)]
+    return frozenset(e.text for e in guards if e not in ranks) if ranks else None
 
 
-def _is_of_rank(module: Module, branch: ast.If) -> bool:
-    said = " ".join([module.text(branch.test), *sorted(names_behind(module, branch.test))])
-    return bool(_RANK.search(said))
-
-
-def _read(module: Module, branch: ast.If, path: str) -> ast.Call | None:
+def _read(
+    module: Module, save: ast.Call, path: ast.expr, others: frozenset[str]
+) -> ast.Call | None:
     """The load of the same file that every process runs, if nothing waits before it."""
-    if any(isinstance(each, (ast.Return, ast.Raise)) for each in ast.walk(branch)):
-        return None
-    inside = {id(each) for each in ast.walk(branch)}
-    for call in module.later(branch, ast.Call):
-        if id(call) in inside or module.function_of(call) is not module.function_of(branch):
+    function = module.function_of(save)
+    for call in module.later(save, ast.Call):
+        if module.function_of(call) is not function:
             continue
         if _WAITS.search(called(call)):
             return None
-        given = call.args[0] if call.args else None
-        is_load = module.qualified(call.func) in _LOADS and given is not None
-        if is_load and given is not None and module.text(given) == path:
-            asked = any(isinstance(up, (ast.If, ast.IfExp)) for up in module.ancestors(call))
-            return None if asked or _is_rebound(module, branch, call, given) else call
+        name = _LOADS.get(module.qualified(call.func))
+        given = module.argument(call, 0, name) if name is not None else None
+        if given is None or module.text(given) != module.text(path) or not is_before(save, call):
+            continue
+        by_all = {each.text for each in module.guards_of(call)} <= others
+        return call if by_all and not _is_rebound(module, save, call, given) else None
     return None
 
 
-def _is_rebound(module: Module, branch: ast.If, load: ast.Call, path: ast.expr) -> bool:
+def _is_rebound(module: Module, save: ast.Call, load: ast.Call, path: ast.expr) -> bool:
     function = module.function_of(load)
-    names = names_in(path)
     return any(
-        isinstance(each.ctx, ast.Store) and is_before(branch, each) and is_before(each, load)
-        for name in names
+        isinstance(each.ctx, ast.Store) and is_before(save, each) and is_before(each, load)
+        for name in names_in(path)
         for each in module.uses(name, function)
     )

@@ -12,6 +12,8 @@ from tensortrail.rules.shared.origins import names_behind
 from tensortrail.rules.view import FunctionNode
 
 _COPIES = ("copy.deepcopy",)
+_DEEPEST = 2
+"""Functions that give back what another one patches."""
 
 
 class CopyKeepsPatchedForward(Rule):
@@ -156,23 +158,24 @@ def _patched(module: Module, call: ast.Call, model: ast.expr) -> ast.stmt | None
                 function = module.function_of(assign)
                 return assign if _closes_over(module, assign, text, function) else None
             if module.text(target) == text:
-                return _patched_by(module, assign)
+                return _patched_by(module, assign.value)
     return None
 
 
-def _patched_by(module: Module, assign: ast.Assign) -> ast.stmt | None:
+def _patched_by(module: Module, made: ast.expr, depth: int = _DEEPEST) -> ast.stmt | None:
     """`model = patched(make())`, by a function of the file that gives back what it was given."""
-    made = assign.value
     function = called_here(module, made) if isinstance(made, ast.Call) else None
     if function is None or not isinstance(made, ast.Call):
         return None
+    returns = [each.value for each in module.nodes(ast.Return, function) if each.value is not None]
     for name, _ in matched(function, made):
-        gives = any(is_name(e.value, name) for e in module.nodes(ast.Return, function) if e.value)
+        gives = any(is_name(each, name) for each in returns)
         for each in module.nodes(ast.Assign, function) if gives else ():
             is_forward = module.text(each.targets[0]) == f"{name}.forward"
             if is_forward and _closes_over(module, each, name, function):
                 return each
-    return None
+    through = (_patched_by(module, each, depth - 1) for each in returns) if depth else ()
+    return next((each for each in through if each is not None), None)
 
 
 def _closes_over(
