@@ -16,7 +16,6 @@ from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import ClassFacts
 
 _OF_VALUES = ("tensor", "as_tensor", "from_numpy")
-_ON_THE_CPU = (Where.DEFAULT, Where.HOST)
 
 
 class BufferReplaced(Rule):
@@ -27,7 +26,7 @@ class BufferReplaced(Rule):
     buffer, if the tensor is made without a device and another method uses the buffer.
 
     Not reported: methods that set a module up, also those that only its constructor calls, a buffer
-    that the class moves, and a tensor without a dimension.
+    that the class moves, a tensor without a dimension, and one made of an array, as packing does.
 
     ## Why is this bad?
     On a GPU, the next operation raises "Expected all tensors to be on the same device": the module
@@ -196,7 +195,7 @@ def _stores(
 def _is_left_on_cpu(held: Held) -> bool:
     """On every path; one without a dimension would be legal with a tensor anywhere."""
     place = held.only
-    is_made = place is not None and place.where in _ON_THE_CPU and not place.given
+    is_made = place is not None and place.where is Where.DEFAULT and not place.given
     made = place.by if place is not None else None
     is_sized = isinstance(made, ast.Call) and called(made) not in _OF_VALUES
     has_dimensions = held.rank != 0 if is_sized else not held.may_be_scalar
