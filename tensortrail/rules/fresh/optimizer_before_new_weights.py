@@ -44,7 +44,7 @@ class OptimizerBeforeNewWeights(Rule):
     code = "NEW330"
     name = "optimizer-before-new-weights"
     severity = Severity.ERROR
-    triggers = tuple(("parameters(", "step(", f"{name}(") for name in (*_FUNCTIONS, *_METHODS))
+    triggers = tuple(("parameters(", "step(", name) for name in (*_FUNCTIONS, *_METHODS))
 
     bad = (
         Bad(
@@ -154,7 +154,7 @@ def _added_after(module: Module, assign: ast.Assign, model: str) -> tuple[ast.Ca
 
 def _adds(module: Module, call: ast.Call, model: str) -> str:
     at = _FUNCTIONS.get(resolved_name(module, call))
-    if at is not None and receiver(call) is None:
+    if at is not None:
         given = module.argument(call, at, "model")
         adds = given is not None and module.text(given) == model
         return f"freezes the weights of `{model}` and adds others" if adds else ""

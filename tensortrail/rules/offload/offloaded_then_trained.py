@@ -39,7 +39,7 @@ class OffloadedThenTrained(Rule):
     code = "OFF130"
     name = "offloaded-then-trained"
     severity = Severity.ERROR
-    triggers = (("optim", "cpu_offload("), ("optim", "disk_offload("))
+    triggers = (("optim", "cpu_offload"), ("optim", "disk_offload"))
 
     bad = (
         Bad(

@@ -44,7 +44,7 @@ class CopyKeepsPatchedForward(Rule):
     name = "copy-keeps-patched-forward"
     severity = Severity.ERROR
     confidence = Confidence.MEDIUM
-    triggers = (("deepcopy(", ".forward = "), ("deepcopy(", ".forward=", "def "))
+    triggers = (("deepcopy", ".forward = "), ("deepcopy", ".forward=", "def "))
 
     bad = (
         Bad(
