@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Setting, Severity
 from tensortrail.rules import Bad, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.shared.failures import errors, weight
+from tensortrail.rules.shared.functions import called_here
 from tensortrail.rules.shared.history import put_there
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import doer
 from tensortrail.rules.shared.objects import called, is_true, keyword, receiver
 from tensortrail.rules.shared.operands import Operand, operands
 from tensortrail.rules.shared.operands import called as named
+from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.shared.workers import (
     given_on_a_gpu,
@@ -44,7 +46,9 @@ class PinnedMisuse(Rule):
     - `pin_memory` of a tensor that is on a GPU, also by a DataLoader;
     - `pin_memory()` whose result is dropped;
     - a variable that holds a pinned tensor and is bound to a `.clone()`, `.float()` or `.to(dtype)`
-      of it, which is in pageable memory.
+      of it, which is in pageable memory;
+    - a DataLoader with `pin_memory=True` whose `collate_fn` gives objects of a class of the file
+      without a method `pin_memory`.
 
     In a run, reports the refused call, and what put the tensor on the GPU.
 
@@ -118,8 +122,79 @@ def loaders(rows, labels):
 """,
             lines=(9, 10),
         ),
+        Bad(
+            """\
+import torch
+from torch.utils.data import DataLoader
+
+class Batch:
+    def __init__(self, rows):
+        self.rows = rows
+
+    def to(self, device):
+        return Batch(self.rows.to(device, non_blocking=True))
+
+def collate(items):
+    return Batch(torch.stack(items))
+
+def loader(data):
+    return DataLoader(data, batch_size=8, collate_fn=collate, pin_memory=True)
+""",
+            lines=(15,),
+            instead="""\
+import torch
+from torch.utils.data import DataLoader
+
+class Batch:
+    def __init__(self, rows):
+        self.rows = rows
+
+    def pin_memory(self):
+        return Batch(self.rows.pin_memory())
+
+    def to(self, device):
+        return Batch(self.rows.to(device, non_blocking=True))
+
+def collate(items):
+    return Batch(torch.stack(items))
+
+def loader(data):
+    return DataLoader(data, batch_size=8, collate_fn=collate, pin_memory=True)
+""",
+        ),
     )
     good = (
+        Good(
+            """\
+import typing
+import torch
+from torch.utils.data import DataLoader
+
+class Batch(typing.NamedTuple):
+    rows: torch.Tensor
+
+class Mapped(dict):
+    pass
+
+class Other:
+    def __init__(self, rows):
+        self.rows = rows
+
+def collate(items):
+    return Batch(torch.stack(items))
+
+def collate_mapped(items):
+    return Mapped(rows=torch.stack(items))
+
+def collate_plain(items):
+    return Other(torch.stack(items))
+
+def loaders(data):
+    yield DataLoader(data, batch_size=8, collate_fn=collate, pin_memory=True)
+    yield DataLoader(data, batch_size=8, collate_fn=collate_mapped, pin_memory=True)
+    yield DataLoader(data, batch_size=8, collate_fn=collate_plain, pin_memory=False)
+"""
+        ),
         Good(
             """\
 from torch.utils.data import DataLoader, Dataset, TensorDataset
@@ -206,6 +281,15 @@ def master(parameter):
             functions = run_in_workers(module, loader)
             moved = [call for each in functions for call in given_on_a_gpu(module, each)]
             held = next(iter((*tensors_on_a_gpu(module, loader), *moved)), None)
+            own = _own_batch(module, loader) if held is None else None
+            if own is not None:
+                yield self.finding(
+                    module,
+                    loader,
+                    f"nothing of a `{own.name}` is pinned: a loader pins tensors, lists, dicts and "
+                    "objects with a method `pin_memory`",
+                    trail=[(own, "has no such method")],
+                )
             if held is not None:
                 yield self.finding(
                     module,
@@ -258,6 +342,33 @@ def master(parameter):
                 confidence=Confidence.MEDIUM,
                 trail=[(pinned, "pinned here")],
             )
+
+
+def _own_batch(module: Module, loader: ast.Call) -> ast.ClassDef | None:
+    """The plain class of what its `collate_fn` gives, if it cannot be pinned."""
+    collate = keyword(loader, "collate_fn")
+    name = module.text(collate) if isinstance(collate, ast.Name) else ""
+    functions = [each for each in module.nodes(ast.FunctionDef) if each.name == name]
+    made = set(_made_by(module, functions[0])) if len(functions) == 1 else set()
+    classes = [each for each in module.nodes(ast.ClassDef) if each.name in made]
+    if len(made) != 1 or len(classes) != 1:
+        return None
+    cls = classes[0]
+    facts = module.class_facts(cls)
+    is_plain = facts is not None and not facts.bases and facts.complete and not cls.keywords
+    has_one = facts is not None and "pin_memory" in facts.methods
+    return cls if is_plain and not has_one and not cls.bases else None
+
+
+def _made_by(module: Module, function: ast.FunctionDef, depth: int = 2) -> Iterator[str]:
+    """The names of what is called to make what the function gives, "" for all else."""
+    for each in module.nodes(ast.Return, function):
+        made = behind(module, each.value) if each.value is not None else None
+        inner = called_here(module, made) if isinstance(made, ast.Call) and depth else None
+        if isinstance(inner, ast.FunctionDef) and inner.name != "__init__":
+            yield from _made_by(module, inner, depth - 1)
+        else:
+            yield called(made) if isinstance(made, ast.Call) else ""
 
 
 def _by_loader(event: Event) -> bool:

@@ -98,6 +98,11 @@ def whole(model, path):
     if dist.get_rank() == 0:
         torch.save(state, path)
 
+def before(model, path):
+    if dist.get_rank() == 0:
+        torch.save(model.state_dict(), path)
+    fully_shard(model)
+
 def other(model, teacher, path):
     fully_shard(model)
     if dist.get_rank() == 0:
