@@ -15,6 +15,7 @@ from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.view import FunctionNode
 
+_BRANCHES = (ast.If, ast.IfExp, ast.Match, ast.Try, ast.BoolOp)
 _NUMBERED = re.compile(r"cuda:(\d+)")
 
 
@@ -155,7 +156,7 @@ def _apart(module: Module, function: FunctionNode, meeting: Meeting) -> tuple[Pl
 def _number(module: Module, place: Place) -> int | None:
     """Which GPU the code names on every path; None if it may be any, or no GPU."""
     by = place.by
-    if place.subject != "cuda" or by is None or place.given or module.guards_of(by):
+    if place.subject != "cuda" or by is None or place.given or _depends(module, by):
         return None
     written = list(_written(module, by))
     for each in written:
@@ -168,6 +169,11 @@ def _number(module: Module, place: Place) -> int | None:
     is_current = "cuda" in written or (isinstance(by, ast.Call) and called(by) == "cuda")
     chosen = module.sets_current_gpu() or any(module.contexts_of(by))
     return 0 if is_current and not chosen else None
+
+
+def _depends(module: Module, by: ast.AST) -> bool:
+    """It stands in a branch: another path may lead to another GPU."""
+    return any(isinstance(up, _BRANCHES) for up in module.ancestors(by))
 
 
 def _written(module: Module, by: ast.AST) -> Iterator[object]:
