@@ -173,7 +173,8 @@ def _number(module: Module, place: Place) -> int | None:
 
 def _depends(module: Module, by: ast.AST) -> bool:
     """It stands in a branch: another path may lead to another GPU."""
-    return any(isinstance(up, _BRANCHES) for up in module.ancestors(by))
+    branches = (up for up in module.ancestors(by) if isinstance(up, _BRANCHES))
+    return any("__name__" not in module.text(getattr(up, "test", up)) for up in branches)
 
 
 def _written(module: Module, by: ast.AST) -> Iterator[object]:
