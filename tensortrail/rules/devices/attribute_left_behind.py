@@ -290,6 +290,28 @@ class Tabled(nn.Module):
             "            self.weights = self.weights.to(x.device)\n"
             "        return x * self.weights\n"
         ),
+        Good(
+            """\
+import torch
+from torch import nn
+
+
+class Based(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.fc = nn.Linear(n, n)
+        self.register_buffer("scale", torch.ones(n))
+
+
+class Weighted(Based):
+    def __init__(self, n):
+        super().__init__(n)
+        self.scale = torch.linspace(0, 1, n)
+
+    def forward(self, x):
+        return self.fc(x) * self.scale
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -372,10 +394,19 @@ def _left_behind(module: Module, function: FunctionNode, meeting: Meeting) -> _L
         kept = certainly(odd, function, Where.STAYS)
         if kept is None or kept.given or is_legal(meeting, odd) or is_placeholder(module, kept.by):
             continue
+        if _is_registered(module, function, kept.subject):
+            continue
         there = follows(module, function, other)
         if there is not None:
             return _Left(kept.subject, meeting, there)
     return None
+
+
+def _is_registered(module: Module, function: FunctionNode, name: str) -> bool:
+    """A base class has a buffer of that name, and a tensor that is assigned to it becomes it."""
+    cls = module.class_of(function)
+    facts = module.class_facts(cls) if cls is not None else None
+    return facts is not None and name in facts.registered
 
 
 def _is_box(module: Module, function: FunctionNode, store: ast.Attribute) -> bool:
