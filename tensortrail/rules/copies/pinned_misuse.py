@@ -6,15 +6,14 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Setting, Severity
 from tensortrail.rules import Bad, Event, Good, Module, Rule, Timeline
+from tensortrail.rules.copies._unpinnable import own_batch
 from tensortrail.rules.shared.failures import errors, weight
-from tensortrail.rules.shared.functions import called_here
 from tensortrail.rules.shared.history import put_there
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import doer
 from tensortrail.rules.shared.objects import called, is_true, keyword, receiver
 from tensortrail.rules.shared.operands import Operand, operands
 from tensortrail.rules.shared.operands import called as named
-from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.shared.workers import (
     given_on_a_gpu,
@@ -281,7 +280,7 @@ def master(parameter):
             functions = run_in_workers(module, loader)
             moved = [call for each in functions for call in given_on_a_gpu(module, each)]
             held = next(iter((*tensors_on_a_gpu(module, loader), *moved)), None)
-            own = _own_batch(module, loader) if held is None else None
+            own = own_batch(module, loader) if held is None else None
             if own is not None:
                 yield self.finding(
                     module,
@@ -342,33 +341,6 @@ def master(parameter):
                 confidence=Confidence.MEDIUM,
                 trail=[(pinned, "pinned here")],
             )
-
-
-def _own_batch(module: Module, loader: ast.Call) -> ast.ClassDef | None:
-    """The plain class of what its `collate_fn` gives, if it cannot be pinned."""
-    collate = keyword(loader, "collate_fn")
-    name = module.text(collate) if isinstance(collate, ast.Name) else ""
-    functions = [each for each in module.nodes(ast.FunctionDef) if each.name == name]
-    made = set(_made_by(module, functions[0])) if len(functions) == 1 else set()
-    classes = [each for each in module.nodes(ast.ClassDef) if each.name in made]
-    if len(made) != 1 or len(classes) != 1:
-        return None
-    cls = classes[0]
-    facts = module.class_facts(cls)
-    is_plain = facts is not None and not facts.bases and facts.complete and not cls.keywords
-    has_one = facts is not None and "pin_memory" in facts.methods
-    return cls if is_plain and not has_one and not cls.bases else None
-
-
-def _made_by(module: Module, function: ast.FunctionDef, depth: int = 2) -> Iterator[str]:
-    """The names of what is called to make what the function gives, "" for all else."""
-    for each in module.nodes(ast.Return, function):
-        made = behind(module, each.value) if each.value is not None else None
-        inner = called_here(module, made) if isinstance(made, ast.Call) and depth else None
-        if isinstance(inner, ast.FunctionDef) and inner.name != "__init__":
-            yield from _made_by(module, inner, depth - 1)
-        else:
-            yield called(made) if isinstance(made, ast.Call) else ""
 
 
 def _by_loader(event: Event) -> bool:
