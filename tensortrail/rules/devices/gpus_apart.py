@@ -8,7 +8,7 @@ from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._lying import certainly, excluded, is_legal
 from tensortrail.rules.devices._makers import outermost
-from tensortrail.rules.places import Meeting, Place, Where
+from tensortrail.rules.places import MODEL, Meeting, Place, Where
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called
 from tensortrail.rules.shared.origins import behind
@@ -16,6 +16,9 @@ from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.view import FunctionNode
 
 _BRANCHES = (ast.If, ast.IfExp, ast.Match, ast.Try, ast.BoolOp)
+_CALLED = "module"
+"""The operation of a meeting of a module with what it is called with."""
+_MOVE_INPUTS = ("register_forward_pre_hook", "add_hook_to_module", "dispatch_model")
 _NUMBERED = re.compile(r"cuda:(\d+)")
 
 
@@ -28,7 +31,7 @@ class GpusApart(Rule):
     current one (`.cuda()`, `"cuda"`), on every path to it.
 
     Not reported: the current GPU, if some file of the project chooses it with
-    `torch.cuda.set_device`.
+    `torch.cuda.set_device`, and calls of modules in a file whose hooks move their inputs.
 
     ## Why is this bad?
     The operation raises "Expected all tensors to be on the same device": the current GPU is the
@@ -109,15 +112,28 @@ def run(x: torch.Tensor, y: torch.Tensor):
     return x.to("cuda:1") + y.cuda()
 """
         ),
+        Good(
+            """\
+from torch import nn
+
+def run(x):
+    first, second = nn.Linear(4, 4).to("cuda:0"), nn.Linear(4, 4).to("cuda:1")
+    second.register_forward_pre_hook(lambda layer, given: (given[0].to("cuda:1"),))
+    return second(first(x.to("cuda:0")))
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):
             return
+        moved = any(True for _ in module.calls(*_MOVE_INPUTS))
         named = [e for e in module.nodes(ast.Constant) if _NUMBERED.search(str(e.value))]
         for function in outermost(module, named):
             reported: set[ast.AST] = set()
             for meeting in module.places(function).meetings:
+                if moved and meeting.operation in (_CALLED, MODEL):
+                    continue
                 inner = module.function_of(meeting.node) or function
                 found = _apart(module, inner, meeting)
                 if found is not None and meeting.node not in reported:
