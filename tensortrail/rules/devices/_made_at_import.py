@@ -70,6 +70,8 @@ def _with_dimensions(module: Module) -> Iterator[ast.Call]:
     for call in made_without_device(module):
         first = call.args[0] if call.args else None
         listed = isinstance(first, (ast.List, ast.Tuple, ast.ListComp))
+        if not module.qualified(call.func).startswith("torch."):
+            continue  # an array
         if called(call) in _OF_VALUES and not listed:
             continue
         if module.function_of(call) is None or _is_default(module, call):

@@ -131,6 +131,7 @@ def main():
     good = (
         Good(
             """\
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -141,6 +142,9 @@ def blurred(x, kernel=torch.ones(3, 3) / 9, half=torch.tensor(0.5)):
 
 def scaled(x, sizes=torch.tensor([1, 2])):
     return x.view(sizes.tolist())
+
+def spaced(x, steps=np.linspace(0, 1, 5)):
+    return np.exp(x + steps)
 
 class Net(nn.Module):
     mean = torch.tensor([0.5, 0.4, 0.3]).view(1, 3, 1, 1)
