@@ -26,7 +26,8 @@ class BufferReplaced(Rule):
     buffer, if the tensor is made without a device and another method uses the buffer.
 
     Not reported: methods that set a module up, also those that only its constructor calls, a buffer
-    that the class moves, a tensor without a dimension, and one made of an array, as packing does.
+    that the class moves, a tensor without a dimension or element, and one made of an array, as
+    packing does.
 
     ## Why is this bad?
     On a GPU, the next operation raises "Expected all tensors to be on the same device": the module
@@ -107,6 +108,9 @@ class Codes(nn.Module):
     def restart(self):
         self.usage = torch.zeros_like(self.usage)
         self.steps = torch.tensor(0.0)
+
+    def clear(self):
+        self.usage = torch.empty(0)
 
     def again(self, k):
         self.usage = torch.zeros(k, device=self.codes.device)
@@ -199,7 +203,13 @@ def _is_left_on_cpu(held: Held) -> bool:
     made = place.by if place is not None else None
     is_sized = isinstance(made, ast.Call) and called(made) not in _OF_VALUES
     has_dimensions = held.rank != 0 if is_sized else not held.may_be_scalar
-    return held.what is What.TENSOR and is_made and has_dimensions
+    is_empty = isinstance(made, ast.Call) and any(_is_zero(each) for each in made.args)
+    return held.what is What.TENSOR and is_made and has_dimensions and not is_empty
+
+
+def _is_zero(node: ast.expr) -> bool:
+    """`torch.empty(0)`: nothing is computed with it."""
+    return isinstance(node, ast.Constant) and node.value == 0
 
 
 def _is_moved(module: Module, cls: ast.ClassDef, assign: ast.Assign, target: ast.Attribute) -> bool:
