@@ -108,6 +108,9 @@ def _names_a_stream(module: Module, call: ast.Call) -> bool:
     given = [*call.args, *(each.value for each in call.keywords)]
     if called(call) in ("wait_stream", "record"):
         return bool(given)
+    owner = receiver(call)
+    if called(call) == "synchronize" and isinstance(owner, ast.Call):
+        return called(owner) in _NOT_A_SIDE_STREAM  # `torch.cuda.current_stream().synchronize()`
     waiter = _waiter(call)
     return isinstance(waiter, (ast.Name, ast.Attribute)) and "stream" in ast.unparse(waiter).lower()
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Setting, Severity
 from tensortrail.rules import Bad, Event, Good, Module, Rule, Timeline
+from tensortrail.rules.copies._unpinnable import own_batch
 from tensortrail.rules.shared.failures import errors, weight
 from tensortrail.rules.shared.history import put_there
 from tensortrail.rules.shared.in_tests import in_tests
@@ -44,7 +45,9 @@ class PinnedMisuse(Rule):
     - `pin_memory` of a tensor that is on a GPU, also by a DataLoader;
     - `pin_memory()` whose result is dropped;
     - a variable that holds a pinned tensor and is bound to a `.clone()`, `.float()` or `.to(dtype)`
-      of it, which is in pageable memory.
+      of it, which is in pageable memory;
+    - a DataLoader with `pin_memory=True` whose `collate_fn` gives objects of a class of the file
+      without a method `pin_memory`.
 
     In a run, reports the refused call, and what put the tensor on the GPU.
 
@@ -118,8 +121,79 @@ def loaders(rows, labels):
 """,
             lines=(9, 10),
         ),
+        Bad(
+            """\
+import torch
+from torch.utils.data import DataLoader
+
+class Batch:
+    def __init__(self, rows):
+        self.rows = rows
+
+    def to(self, device):
+        return Batch(self.rows.to(device, non_blocking=True))
+
+def collate(items):
+    return Batch(torch.stack(items))
+
+def loader(data):
+    return DataLoader(data, batch_size=8, collate_fn=collate, pin_memory=True)
+""",
+            lines=(15,),
+            instead="""\
+import torch
+from torch.utils.data import DataLoader
+
+class Batch:
+    def __init__(self, rows):
+        self.rows = rows
+
+    def pin_memory(self):
+        return Batch(self.rows.pin_memory())
+
+    def to(self, device):
+        return Batch(self.rows.to(device, non_blocking=True))
+
+def collate(items):
+    return Batch(torch.stack(items))
+
+def loader(data):
+    return DataLoader(data, batch_size=8, collate_fn=collate, pin_memory=True)
+""",
+        ),
     )
     good = (
+        Good(
+            """\
+import typing
+import torch
+from torch.utils.data import DataLoader
+
+class Batch(typing.NamedTuple):
+    rows: torch.Tensor
+
+class Mapped(dict):
+    pass
+
+class Other:
+    def __init__(self, rows):
+        self.rows = rows
+
+def collate(items):
+    return Batch(torch.stack(items))
+
+def collate_mapped(items):
+    return Mapped(rows=torch.stack(items))
+
+def collate_plain(items):
+    return Other(torch.stack(items))
+
+def loaders(data):
+    yield DataLoader(data, batch_size=8, collate_fn=collate, pin_memory=True)
+    yield DataLoader(data, batch_size=8, collate_fn=collate_mapped, pin_memory=True)
+    yield DataLoader(data, batch_size=8, collate_fn=collate_plain, pin_memory=False)
+"""
+        ),
         Good(
             """\
 from torch.utils.data import DataLoader, Dataset, TensorDataset
@@ -206,6 +280,15 @@ def master(parameter):
             functions = run_in_workers(module, loader)
             moved = [call for each in functions for call in given_on_a_gpu(module, each)]
             held = next(iter((*tensors_on_a_gpu(module, loader), *moved)), None)
+            own = own_batch(module, loader) if held is None else None
+            if own is not None:
+                yield self.finding(
+                    module,
+                    loader,
+                    f"nothing of a `{own.name}` is pinned: a loader pins tensors, lists, dicts and "
+                    "objects with a method `pin_memory`",
+                    trail=[(own, "has no such method")],
+                )
             if held is not None:
                 yield self.finding(
                     module,

@@ -25,3 +25,16 @@ def computed_from(timeline: Timeline, event: Event, operand: Operand) -> str:
             f"`{met.op}`{where(met)} was given on meta{there}"
         )
     return ""
+
+
+def left_on_meta(timeline: Timeline, event: Event) -> str:
+    """The line that offloaded weights before, whose hooks bring them for calls only."""
+    for move in reversed(timeline.events(Did.MOVE)):
+        there = move.storage is not None and move.storage.device == META
+        if there and move.time < event.time and move.facts.get("hook"):
+            hook = str(move.facts["hook"]).partition(".")[0]
+            return (
+                f"; since{where(move)} weights are on meta, and `{hook}` brings them only while "
+                "their module is called"
+            )
+    return ""

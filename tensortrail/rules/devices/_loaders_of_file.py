@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from tensortrail.rules.devices._devices_named import names_device
 from tensortrail.rules.shared.assignments import pairs_of
@@ -22,7 +23,9 @@ def loader_on_cpu(module: Module, over: ast.expr) -> ast.Call | None:
     """The `DataLoader` of this file that is gone through, if its batches lie on the CPU."""
     while isinstance(over, ast.Call) and called(over) in _THROUGH and over.args:
         over = over.args[0]
-    origins = module.value_of(over).origins if isinstance(over, (ast.Name, ast.Attribute)) else ()
+    origins: Sequence[ast.expr] = (over,)
+    if isinstance(over, (ast.Name, ast.Attribute)):
+        origins = module.value_of(over).origins
     if isinstance(over, ast.Name) and not origins:
         origins = _of_the_file(module, over)
     if len(origins) != 1 or not isinstance(origins[0], ast.Call):

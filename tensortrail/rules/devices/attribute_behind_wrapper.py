@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.losses import is_trained_on
 from tensortrail.rules.shared.objects import given, is_before, within
 
-_WRAPPERS = (
-    "torch.nn.DataParallel",
-    "torch.nn.parallel.DataParallel",
+_AVERAGE = (
     "torch.nn.parallel.DistributedDataParallel",
     "torch.nn.parallel.distributed.DistributedDataParallel",
 )
+_WRAPPERS = ("torch.nn.DataParallel", "torch.nn.parallel.DataParallel", *_AVERAGE)
 
 
 class AttributeBehindWrapper(Rule):
@@ -29,7 +29,8 @@ class AttributeBehindWrapper(Rule):
     has `forward` and what every module has; the model is its attribute `module`.
 
     ## Fix safety
-    Unsafe: what is called on `model.module` runs on one GPU, and its gradients are not averaged.
+    Unsafe: what is called on `model.module` runs on one GPU, and its gradients are not averaged. No
+    fix is offered for a `DistributedDataParallel` whose loss would be computed so.
 
     ## References
     - pytorch documentation of `torch.nn.DataParallel`
@@ -84,6 +85,31 @@ def codes(x):
     model = nn.DataParallel(model)
     return model.module.encode(x)
 """,
+        ),
+        Bad(
+            """\
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+class Coder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.enc = nn.Linear(8, 2)
+
+    def losses(self, x):
+        return self.enc(x).pow(2)
+
+    def forward(self, x):
+        return self.enc(x)
+
+def train(loader, rank, optimizer):
+    model = DistributedDataParallel(Coder().to(rank), device_ids=[rank])
+    for x in loader:
+        loss = model.losses(x).mean()
+        loss.backward()
+        optimizer.step()
+""",
+            lines=(18,),
         ),
     )
     good = (
@@ -156,13 +182,20 @@ def codes(x):
                 continue
             own = _own_names(module, given(made)[0])
             for use in _asked(module, wrap, target.id, own):
+                goes_around = _goes_around(module, made, use)
+                model = (
+                    f"let `forward` of the model call it, and call `{target.id}(...)`: what "
+                    f"`{target.id}.module` computes is trained without the other processes"
+                    if goes_around
+                    else f"the model is `{target.id}.module`"
+                )
                 yield self.finding(
                     module,
                     use,
                     f"`{target.id}` is the wrapper that line {wrap.lineno} makes, and has no "
-                    f"`{use.attr}`: the model is `{target.id}.module`",
+                    f"`{use.attr}`: {model}",
                     trail=[(made, "wrapped here")],
-                    fixes=[_behind(module, use)],
+                    fixes=[] if goes_around else [_behind(module, use)],
                 )
 
 
@@ -208,6 +241,14 @@ def _asked(
 
 def _is_behind(module: Module, use: ast.Name, wrap: ast.Assign) -> bool:
     return is_before(wrap, use) and not within(use, wrap, module)
+
+
+def _goes_around(module: Module, made: ast.Call, use: ast.Attribute) -> bool:
+    """The loss would be computed by the model itself: `DistributedDataParallel` averages gradients
+    only where it is called."""
+    call = module.parent(use)
+    is_loss = isinstance(call, ast.Call) and call.func is use and is_trained_on(module, call)
+    return is_loss and module.qualified(made.func) in _AVERAGE
 
 
 def _behind(module: Module, use: ast.Attribute) -> Fix | None:

@@ -4,16 +4,16 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tensortrail.findings import Finding, Fix, Safety, Severity
+from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._as_buffers import as_buffers, is_registered
 from tensortrail.rules.devices._beforehand import need_not_move
 from tensortrail.rules.devices._carried_state import Carried, carried_states
 from tensortrail.rules.devices._device_aware import sets_up
 from tensortrail.rules.devices._lying import certainly, described, follows, is_legal
 from tensortrail.rules.devices._makers import FACTORIES, made_without_device, makers_and_callers
-from tensortrail.rules.devices._plain_attributes import kept_at, kept_on_cpu, read_of_self, stores
-from tensortrail.rules.places import Meeting, Place, What, Where
-from tensortrail.rules.shared.buffers import registration
+from tensortrail.rules.devices._plain_attributes import kept_at, kept_on_cpu, read_of_self
+from tensortrail.rules.places import Meeting, Place, Where
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.placeholders import is_placeholder
 from tensortrail.rules.view import FunctionNode
@@ -290,6 +290,16 @@ class Tabled(nn.Module):
             "            self.weights = self.weights.to(x.device)\n"
             "        return x * self.weights\n"
         ),
+        Good(
+            "import torch\nfrom torch import nn\n\n\nclass Based(nn.Module):\n"
+            "    def __init__(self, n):\n        super().__init__()\n"
+            "        self.fc = nn.Linear(n, n)\n"
+            '        self.register_buffer("scale", torch.ones(n))\n\n\n'
+            "class Weighted(Based):\n"
+            "    def __init__(self, n):\n        super().__init__(n)\n"
+            "        self.scale = torch.linspace(0, 1, n)\n\n"
+            "    def forward(self, x):\n        return self.fc(x) * self.scale\n"
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -337,7 +347,7 @@ class Tabled(nn.Module):
                 (meets, f"meets a tensor {there}"),
             ),
             severity=Severity.NOTE if need_not_move(module, at) else None,
-            fixes=[_as_buffers(module, at, [each.name for each in found])],
+            fixes=[as_buffers(module, at, [each.name for each in found])],
         )
 
 
@@ -372,25 +382,9 @@ def _left_behind(module: Module, function: FunctionNode, meeting: Meeting) -> _L
         kept = certainly(odd, function, Where.STAYS)
         if kept is None or kept.given or is_legal(meeting, odd) or is_placeholder(module, kept.by):
             continue
+        if is_registered(module, function, kept.subject):
+            continue
         there = follows(module, function, other)
         if there is not None:
             return _Left(kept.subject, meeting, there)
     return None
-
-
-def _is_box(module: Module, function: FunctionNode, store: ast.Attribute) -> bool:
-    """A list, tuple or mapping is no buffer."""
-    held = module.places(function).seen.get(store)
-    return held is not None and held.what is What.BOX
-
-
-def _as_buffers(module: Module, at: ast.AST, names: Sequence[str]) -> Fix | None:
-    function = module.function_of(at)
-    if function is None or not isinstance(at, ast.Assign):
-        return None
-    stored = [stores(module, function, each) for each in names]
-    if any(len(each) != 1 or _is_box(module, function, each[0]) for each in stored):
-        return None
-    text = registration(function, at, names, module.text)
-    what = "make it a buffer" if len(names) == 1 else "make them buffers"
-    return module.fix(what, Safety.UNSAFE, module.replace(at, text)) if text else None

@@ -8,6 +8,8 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._at_hand import devices_said, is_cuda_literal
 from tensortrail.rules.shared.annotations import names_type
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.objects import is_self
+from tensortrail.rules.shared.origins import names_behind
 from tensortrail.rules.shared.tensor_origin import Decides, origin_of
 from tensortrail.rules.view import FunctionNode
 
@@ -40,7 +42,10 @@ class CachedDeviceTensor(Rule):
     name = "cached-device-tensor"
     since = "0.2.0"
     severity = Severity.WARNING
-    triggers = (("cache", "device"), ("cache", "torch"), ("CACHE", "device"), ("Cache", "device"))
+    triggers = (
+        ("cache", "device"), ("cache", "torch"), ("CACHE", "device"), ("Cache", "device"),
+        (" in self.", "device"), ("self.", ".get(", "device"),
+    )  # fmt: skip
 
     bad = (
         Bad(
@@ -75,8 +80,46 @@ def lengths(batch: int, size: int, device: torch.device):
 """,
             lines=(7,),
         ),
+        Bad(
+            """\
+import torch
+
+class Positions:
+    def __init__(self, dim):
+        self.dim = dim
+        self.tables = {}
+
+    def table(self, n, device):
+        if n not in self.tables:
+            steps = torch.arange(n, device=device, dtype=torch.float32)
+            self.tables[n] = torch.outer(steps, torch.ones(self.dim, device=device))
+        return self.tables[n]
+""",
+            lines=(11,),
+        ),
     )
     good = (
+        Good(
+            """\
+import torch
+
+class Positions:
+    def __init__(self):
+        self.tables = {}
+        self.seen = None
+
+    def table(self, n, device):
+        if n not in self.tables or self.tables[n].device != device:
+            self.tables[n] = torch.arange(n, device=device)
+        return self.tables[n]
+
+    def begin(self, n, device):
+        self.seen = {}
+        if n not in self.seen:
+            self.seen[n] = torch.arange(n, device=device)
+        return self.seen[n]
+"""
+        ),
         Good(
             """\
 import torch
@@ -169,7 +212,7 @@ def gather(tensors: dict, device: torch.device):
             device = _made_on(module, statement.value)
             if (
                 device
-                and not _key_names(module, target.slice, device)
+                and not _key_names(module, target.slice, device, statement.value)
                 and _is_read_again(module, function, target)
             ):
                 yield self.finding(
@@ -206,7 +249,7 @@ def _returns_tensor(module: Module, function: FunctionNode) -> bool:
 def _lasts(module: Module, held: ast.expr) -> bool:
     """The dictionary outlives the call: a global, or an attribute of a class or object."""
     if isinstance(held, ast.Attribute):
-        return "cache" in held.attr.lower()
+        return "cache" in held.attr.lower() or _is_own_dict(module, held)
     if not isinstance(held, ast.Name):
         return False
     function = module.function_of(held)
@@ -218,12 +261,25 @@ def _lasts(module: Module, held: ast.expr) -> bool:
     return not local and held.id not in [each.arg for each in given if isinstance(each, ast.arg)]
 
 
+def _is_own_dict(module: Module, held: ast.Attribute) -> bool:
+    """`self.tables = {}` where the object is made, and nowhere else."""
+    cls = module.class_of(held)
+    if cls is None or not is_self(held.value):
+        return False
+    text = module.text(held)
+    plain = [(each.targets[0], each.value) for each in module.nodes(ast.Assign, cls)]
+    typed = [(each.target, each.value) for each in module.nodes(ast.AnnAssign, cls)]
+    bound = [value for target, value in (*plain, *typed) if module.text(target) == text]
+    return len(bound) == 1 and isinstance(bound[0], ast.Dict) and not bound[0].keys
+
+
 def _made_on(module: Module, value: ast.expr) -> str:
     """The device that a call is given to make the value: an argument called so, or `device=`."""
     if not isinstance(value, ast.Call) or module.text(value.func).rpartition(".")[2][:1].isupper():
         return ""  # an object, which may keep a device as its word
     for call, said in devices_said(module, module.statement_of(value)):
-        if call is value and isinstance(said, (ast.Name, ast.Attribute)):
+        computed = module.qualified(value.func).startswith("torch.")
+        if (call is value or computed) and isinstance(said, (ast.Name, ast.Attribute)):
             return module.text(said)
     for each in value.args:
         text = module.text(each)
@@ -232,11 +288,11 @@ def _made_on(module: Module, value: ast.expr) -> str:
     return ""
 
 
-def _key_names(module: Module, key: ast.expr, device: str) -> bool:
+def _key_names(module: Module, key: ast.expr, device: str, made: ast.expr) -> bool:
     texts = [module.text(key)]
     if isinstance(key, ast.Name):
         texts += [module.text(each) for each in module.value_of(key).origins]
-        if len(texts) == 1:
+        if len(texts) == 1 and key.id not in names_behind(module, made):
             return True  # a parameter: the caller makes the key
     root = device.partition(".")[0]
     texts = [text.replace(f"{device}.type", "") for text in texts]  # one word for all GPUs
@@ -246,7 +302,10 @@ def _key_names(module: Module, key: ast.expr, device: str) -> bool:
 def _is_read_again(module: Module, function: FunctionNode, target: ast.Subscript) -> bool:
     """The function looks the key up before it stores: `if key not in CACHE`, `CACHE.get(key)`."""
     held = module.text(target.value)
-    for compare in module.nodes(ast.Compare, function):
+    compares = module.nodes(ast.Compare, function)
+    if any(".device" in module.text(each) for each in compares):
+        return False  # it looks whether what it finds lies where it should
+    for compare in compares:
         if (isinstance(compare.ops[0], (ast.In, ast.NotIn))) and (
             module.text(compare.comparators[0]) == held
         ):

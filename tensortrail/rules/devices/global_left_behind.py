@@ -6,6 +6,11 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._lying import certainly, described, follows, is_legal, unless
+from tensortrail.rules.devices._made_at_import import (
+    Made,
+    made_with_a_class,
+    made_with_a_function,
+)
 from tensortrail.rules.devices._makers import made_without_device
 from tensortrail.rules.devices._meant import is_certain, may_be_meant
 from tensortrail.rules.places import Meeting, Place, Where
@@ -22,6 +27,13 @@ class GlobalLeftBehind(Rule):
     Follows tensors that a file makes at its top without a device, such as
     `MEAN = torch.tensor([...])`. Reports an operation in a function that combines one of them with
     a tensor that was moved to a device, or that is on the device of a module.
+
+    Also reported are two other kinds of tensor that are made when the file is read, if nothing
+    moves them, in programs that may use a GPU:
+
+    - one in the body of a module's class, `mean = torch.tensor([...])`, which a method computes
+      with as `self.mean`;
+    - the default of a parameter, `def blur(x, kernel=torch.ones(3, 3))`.
 
     Reported as a note: the other tensor is an argument of a plain function.
 
@@ -90,8 +102,65 @@ class Scaled(nn.Module):
 """,
             lines=(13,),
         ),
+        Bad(
+            """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+def blurred(x, kernel=torch.ones(3, 3) / 9):
+    weight = kernel.expand(x.shape[1], 1, 3, 3)
+    return F.conv2d(x, weight, groups=x.shape[1])
+
+class Net(nn.Module):
+    mean = torch.tensor([0.5, 0.4, 0.3]).view(1, 3, 1, 1)
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+
+    def forward(self, x):
+        return self.conv(blurred(x) - self.mean)
+
+def main():
+    return Net().cuda()(torch.ones(1, 3, 8, 8).cuda())
+""",
+            lines=(5, 10),
+        ),
     )
     good = (
+        Good(
+            """\
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+def blurred(x, kernel=torch.ones(3, 3) / 9, half=torch.tensor(0.5)):
+    kernel = kernel.to(x.device)
+    return F.conv2d(x, kernel.expand(x.shape[1], 1, 3, 3), groups=x.shape[1]) * half
+
+def scaled(x, sizes=torch.tensor([1, 2])):
+    return x.view(sizes.tolist())
+
+def spaced(x, steps=np.linspace(0, 1, 5)):
+    return np.exp(x + steps)
+
+class Net(nn.Module):
+    mean = torch.tensor([0.5, 0.4, 0.3]).view(1, 3, 1, 1)
+    shape = torch.zeros(3).shape
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+
+    def forward(self, x):
+        return self.conv(blurred(x) - self.mean.to(x.device))
+
+def main():
+    return Net().cuda()(torch.ones(1, 3, 8, 8).cuda())
+"""
+        ),
         Good(
             """\
 import torch
@@ -142,6 +211,20 @@ def halved(images, device):
                 if found is not None and found[0].subject in named - reported:
                     reported.add(found[0].subject)
                     yield self._reported(module, inner, meeting, *found)
+        if module.may_use_gpu() and module.gpu_made_default() is None:
+            for each in (*made_with_a_class(module), *made_with_a_function(module)):
+                yield self._made_at_import(module, each)
+
+    def _made_at_import(self, module: Module, each: Made) -> Finding:
+        kept = "an attribute of the class" if each.name.startswith("self.") else "a default"
+        return self.finding(
+            module,
+            each.made,
+            f"`{each.name}` is {kept}, made on the default device when the file is read, and line "
+            f"{each.use.lineno} uses it where the other tensors may be on a GPU",
+            confidence=Confidence.MEDIUM,
+            trail=[(each.made, "given no device"), (each.use, "used here")],
+        )
 
     def _reported(
         self, module: Module, function: FunctionNode, meeting: Meeting, kept: Place, there: Place

@@ -4,8 +4,8 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
-from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
-from tensortrail.rules.devices._computed_on_meta import computed_from
+from tensortrail.rules import Bad, Event, Good, Module, Rule, Timeline
+from tensortrail.rules.devices._computed_on_meta import computed_from, left_on_meta
 from tensortrail.rules.devices._errors import MIXED, is_mixed, is_move, meta_operand
 from tensortrail.rules.devices._on_meta import (
     is_made_on_meta,
@@ -17,7 +17,7 @@ from tensortrail.rules.devices._on_meta import (
 from tensortrail.rules.shared.failures import NO_VALUES, errors, weight
 from tensortrail.rules.shared.history import put_there
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.lines import doer, place, where
+from tensortrail.rules.shared.lines import doer, place
 from tensortrail.rules.shared.objects import called as last_called
 from tensortrail.rules.shared.objects import receiver
 from tensortrail.rules.shared.operands import Operand, called
@@ -197,20 +197,7 @@ def _computed(timeline: Timeline, event: Event, asked: Operand) -> str:
     if (asked.storage is not None and timeline.is_named(asked.storage)) or not asked.behind:
         return ""
     site = asked.behind[0]
-    return f": it comes from `{site.source}`{place(site)}{_left_on_meta(timeline, event)}"
-
-
-def _left_on_meta(timeline: Timeline, event: Event) -> str:
-    """The line that offloaded weights before, whose hooks bring them for calls only."""
-    for move in reversed(timeline.events(Did.MOVE)):
-        there = move.storage is not None and move.storage.device == "meta"
-        if there and move.time < event.time and move.facts.get("hook"):
-            hook = str(move.facts["hook"]).partition(".")[0]
-            return (
-                f"; since{where(move)} weights are on meta, and `{hook}` brings them only while "
-                "their module is called"
-            )
-    return ""
+    return f": it comes from `{site.source}`{place(site)}{left_on_meta(timeline, event)}"
 
 
 def _why_on_meta(module: Module, tensor: ast.expr) -> tuple[ast.AST | None, str]:

@@ -8,7 +8,9 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._dropped import is_provoked
 from tensortrail.rules.devices._lost_names import WRAPPERS
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import called, receiver
+from tensortrail.rules.shared.objects import called, receiver, resolved_name
+from tensortrail.rules.shared.origins import behind
+from tensortrail.rules.shared.prepared import is_prepared
 from tensortrail.rules.shared.sentences import one_line
 
 _MAKE_ANOTHER = WRAPPERS | frozenset(
@@ -16,6 +18,7 @@ _MAKE_ANOTHER = WRAPPERS | frozenset(
     "torch.ao.quantization.quantize_dynamic torch.fx.symbolic_trace".split()
 )
 _METHODS = ("merge_and_unload",)
+_ONE = "another model, which is"
 
 
 class WrappedModelDropped(Rule):
@@ -26,14 +29,16 @@ class WrappedModelDropped(Rule):
 
     - `torch.compile(model)`, `torch.jit.script(model)`, `torch.jit.trace(...)`,
       `torch.nn.DataParallel(model)`, `DistributedDataParallel(model)`, `quantize_dynamic(model)`;
-    - `model.merge_and_unload()` of peft.
+    - `model.merge_and_unload()` of peft;
+    - `accelerator.prepare(model, optimizer, loader)` of accelerate.
 
     Not reported: a call that is expected to raise.
 
     ## Why is this bad?
     Nothing happens to `model` itself: it runs uncompiled or on one GPU, and no error says so. A
     model of peft is merged, but `model` is the wrapper around it still, and a checkpoint of it has
-    the keys of the wrapper: a warning.
+    the keys of the wrapper: a warning. A loader that is not prepared gives batches on the CPU, the
+    same ones to every process.
 
     ## Fix safety
     Unsafe, and only offered if the model has a plain name: the name then stands for the new model.
@@ -47,7 +52,7 @@ class WrappedModelDropped(Rule):
     name = "wrapped-model-dropped"
     severity = Severity.ERROR
     triggers = ("compile(", "torch.jit", "jit.", "DataParallel(", "quantize_dynamic(",
-                "symbolic_trace(", "merge_and_unload(")  # fmt: skip
+                "symbolic_trace(", "merge_and_unload(", "prepare(")  # fmt: skip
 
     bad = (
         Bad(
@@ -92,6 +97,33 @@ def merged(base, folder):
     base = torch.nn.DataParallel(base)
 """,
         ),
+        Bad(
+            """\
+from accelerate import Accelerator
+from torch.utils.data import DataLoader
+
+def train(net, optimizer, data):
+    accelerator = Accelerator()
+    loader = DataLoader(data, batch_size=4)
+    accelerator.prepare(net, optimizer, loader)
+    for batch in loader:
+        accelerator.backward(net(batch).mean())
+        optimizer.step()
+""",
+            lines=(7,),
+            fixed="""\
+from accelerate import Accelerator
+from torch.utils.data import DataLoader
+
+def train(net, optimizer, data):
+    accelerator = Accelerator()
+    loader = DataLoader(data, batch_size=4)
+    net, optimizer, loader = accelerator.prepare(net, optimizer, loader)
+    for batch in loader:
+        accelerator.backward(net(batch).mean())
+        optimizer.step()
+""",
+        ),
     )
     good = (
         Good(
@@ -119,6 +151,20 @@ def base(model):
     return merged
 """
         ),
+        Good(
+            """\
+from accelerate import Accelerator
+from torch.utils.data import DataLoader
+
+def train(net, optimizer, data, pipeline):
+    accelerator = Accelerator()
+    loader = DataLoader(data, batch_size=4)
+    net, optimizer, loader = accelerator.prepare(net, optimizer, loader)
+    accelerator.prepare(net)
+    pipeline.prepare(net, loader)
+    return net, optimizer, loader
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -132,10 +178,11 @@ def base(model):
             if model is not None:
                 is_merged = called(call) in _METHODS
                 after = "is still the wrapper around it" if is_merged else "stays as it is"
+                gives = "other objects, which are" if _is_prepared(module, call) else _ONE
                 yield self.finding(
                     module,
                     call,
-                    f"`{one_line(module, call.func)}` gives another model, which is dropped: "
+                    f"`{one_line(module, call.func)}` gives {gives} dropped: "
                     f"`{one_line(module, model)}` {after}",
                     severity=Severity.WARNING if is_merged else None,
                     fixes=[_kept(module, call, model)],
@@ -146,6 +193,8 @@ def _wrapped(module: Module, call: ast.Call) -> ast.expr | None:
     """The model, if the call does nothing to it."""
     if called(call) in _METHODS:
         return receiver(call)
+    if _is_prepared(module, call):
+        return next((each for each in call.args if _is_spared(module, each)), None)
     named = isinstance(call.func, (ast.Name, ast.Attribute))
     if not named or module.qualified(call.func) not in _MAKE_ANOTHER or not call.args:
         return None
@@ -153,7 +202,23 @@ def _wrapped(module: Module, call: ast.Call) -> ast.expr | None:
     return None if inplace else call.args[0]
 
 
+def _is_prepared(module: Module, call: ast.Call) -> bool:
+    return is_prepared(module, call) and bool(call.args) and not call.keywords
+
+
+def _is_spared(module: Module, given: ast.expr) -> bool:
+    """A loader, which `prepare` leaves as it is: a model is moved in place."""
+    made = behind(module, given)
+    return isinstance(made, ast.Call) and resolved_name(module, made) == "DataLoader"
+
+
 def _kept(module: Module, call: ast.Call, model: ast.expr) -> Fix | None:
+    if _is_prepared(module, call):
+        names = [each.id for each in call.args if isinstance(each, ast.Name)]
+        if len(names) != len(call.args):
+            return None
+        edit = module.insert_before(call, f"{', '.join(names)} = ")
+        return module.fix("keep the results", Safety.UNSAFE, edit)
     if not isinstance(model, ast.Name):
         return None
     edit = module.insert_before(call, f"{model.id} = ")

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tensortrail.rules.shared.objects import called, is_before, names_in, receiver
+from tensortrail.rules.shared.losses import calls_behind
+from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.view import Module
 
 _WRAPPER = "torch.nn.parallel.DistributedDataParallel"
@@ -26,7 +27,7 @@ def calls_around_wrapper(module: Module) -> Iterator[Bypass]:
         function = module.function_of(backward) or module.top
         if loss is None or _averages(module, function):
             continue
-        for call in _behind(module, loss, backward):
+        for call in calls_behind(module, loss, backward):
             found = _wrapper_of(module, call)
             if found is None or _is_called(module, function, found[0]) or _is_asleep(module, call):
                 continue
@@ -60,26 +61,6 @@ def plain_backwards(module: Module) -> Iterator[tuple[ast.Call, ast.Assign]]:
 def _is_of(module: Module, call: ast.Call, owner: str) -> bool:
     on = receiver(call)
     return on is not None and module.text(on) == owner
-
-
-def _behind(module: Module, loss: ast.expr, backward: ast.Call) -> list[ast.Call]:
-    """The calls that the loss is computed by, through the variables of the function."""
-    function = module.function_of(backward)
-    found = [each for each in ast.walk(loss) if isinstance(each, ast.Call)]
-    names, seen = names_in(loss), set[str]()
-    assigns = [
-        each
-        for each in module.nodes(ast.Assign, function)
-        if module.function_of(each) is function and is_before(each, backward)
-    ]
-    while names - seen:
-        seen |= names
-        for assign in assigns:
-            bound = {e.id for t in assign.targets for e in ast.walk(t) if isinstance(e, ast.Name)}
-            if bound & names and isinstance(assign.targets[0], (ast.Name, ast.Tuple)):
-                found += [each for each in ast.walk(assign.value) if isinstance(each, ast.Call)]
-                names |= names_in(assign.value)
-    return found
 
 
 def _wrapper_of(module: Module, call: ast.Call) -> tuple[str, ast.AST] | None:

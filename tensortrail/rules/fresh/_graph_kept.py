@@ -21,12 +21,17 @@ ADVICE = {
     "torch.tensor": "use the tensor itself; `torch.stack` makes one of several",
 }
 NUMBERS = ("Tensor.item", "Tensor.__float__", "Tensor.tolist")
+_DETACHES = ("Tensor.detach", "torch.detach", "Tensor.data")
+_SAY_SO = ("detach", "detach_", "data")
 NO_GRADIENT = "give the loss what comes before it: scores, not decisions, have gradients"
 
 
 def kept(timeline: Timeline, cut: Cut) -> Fix:
     if _for_numpy(timeline, cut):
         return Fix(f"{ADVICE['Tensor.numpy']} (line {cut.at.line})", Safety.DISPLAY, ())
+    if _is_in_a_library(timeline, cut):
+        text = f"train what the call of line {cut.at.line} gives: it has no graph to the weights"
+        return Fix(text, Safety.DISPLAY, ())
     edits: list[Edit | None] = [*_edits(timeline, cut)]
     return edited(timeline, _in_words(cut), *(edits or [None]))
 
@@ -41,6 +46,17 @@ def _for_numpy(timeline: Timeline, cut: Cut) -> bool:
         and any(_is_cut(inner, cut) for inner in ast.walk(each.value))
         for each in ast.walk(statement)
     )
+
+
+def _is_in_a_library(timeline: Timeline, cut: Cut) -> bool:
+    """The line calls something that detaches, and does not say so itself."""
+    tree = timeline.tree(cut.at.file)
+    statement = statement_at(tree, cut.at.line) if tree and cut.op in _DETACHES else None
+    if statement is None or cut.is_switch or cut.decorated:
+        return False
+    nodes = list(ast.walk(statement))
+    says = any(isinstance(each, ast.Attribute) and each.attr in _SAY_SO for each in nodes)
+    return not says and any(isinstance(each, ast.Call) for each in nodes)
 
 
 def _in_words(cut: Cut) -> str:

@@ -21,6 +21,9 @@ class OptimizerWithoutParameters(Rule):
     - whose layers are in a plain list or dict, with the line that assigns it;
     - all of whose weights were frozen, with the line that did it.
 
+    It also says so if the optimizer was given an iterator, such as `filter(...)` over
+    `model.parameters()`, that something else had gone through before.
+
     Reported as a note: a failure that the program catches.
 
     ## Why is this bad?
@@ -68,6 +71,10 @@ class OptimizerWithoutParameters(Rule):
 
 
 def _why(timeline: Timeline, event: Event) -> tuple[str, Fix | None]:
+    if spent := event.facts.get("spent"):
+        text = "keep the parameters in a list, which can be gone through again: `list(...)`"
+        told = f": it is given a `{spent}` that was gone through before, so nothing is left in it"
+        return told, Fix(text, Safety.DISPLAY, ())
     empty, frozen = _rows(event, "empty"), _rows(event, "frozen")
     hides = next((each for each in empty if each.get("holder")), None)
     if hides is not None:

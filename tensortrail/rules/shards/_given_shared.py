@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tensortrail.rules.shards._tied_in_class import is_tie
+from tensortrail.rules.shared.functions import called_here, matched, parameter_names
 from tensortrail.rules.shared.objects import called, receiver, resolved_name
 from tensortrail.rules.view import Module
 
@@ -64,11 +65,24 @@ def _tie_of(module: Module, made: ast.Call) -> ast.Assign | None:
     if model is None or called(made) != _STATE_DICT or made.args or made.keywords:
         return None
     cls = module.class_of(made) if module.text(model) == "self" else None
-    named = module.value_of(model).cls.rpartition(".")[2]
+    named = module.value_of(model).cls.rpartition(".")[2] or _passed(module, model)
     for each in module.nodes(ast.ClassDef):
         if each is cls or each.name == named:
             return next((a for a in module.nodes(ast.Assign, each) if is_tie(module, a)), None)
     return None
+
+
+def _passed(module: Module, model: ast.expr) -> str:
+    """The class of the model that every caller in the file passes; "" if they differ."""
+    function = module.function_of(model)
+    if function is None or not isinstance(model, ast.Name):
+        return ""
+    if model.id not in parameter_names(function):
+        return ""
+    calls = [e for e in module.calls(function.name) if called_here(module, e) is function]
+    given = [dict(matched(function, each)).get(model.id) for each in calls]
+    named = {module.value_of(e).cls.rpartition(".")[2] if e is not None else "" for e in given}
+    return named.pop() if len(named) == 1 else ""
 
 
 def _written_otherwise(module: Module, call: ast.Call, weights: ast.expr) -> ast.Call | None:

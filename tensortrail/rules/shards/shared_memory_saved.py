@@ -121,6 +121,25 @@ def keep(model, path, safe):
 """,
             lines=(7,),
         ),
+        Bad(
+            """\
+from safetensors.torch import save_file
+from torch import nn
+
+class Speaker(nn.Module):
+    def __init__(self, words, n):
+        super().__init__()
+        self.embed = nn.Embedding(words, n)
+        self.head = nn.Linear(n, words, bias=False)
+        self.head.weight = self.embed.weight
+
+def export(model, path):
+    save_file(model.state_dict(), path)
+
+export(Speaker(10, 4), "speaker.safetensors")
+""",
+            lines=(12,),
+        ),
     )
     good = (
         Good(

@@ -6,7 +6,7 @@ import ast
 import functools
 import linecache
 from collections.abc import Iterator
-from types import FrameType
+from types import FrameType, FunctionType
 
 from tensortrail.rules.shared.mends import statement_at
 
@@ -35,6 +35,36 @@ def assignment(frame: FrameType, name: str, line: int) -> ast.stmt | None:
         if isinstance(node, Assigning) and node.lineno < line and name in _targets(node)
     ]
     return max(above, key=lambda node: node.lineno, default=None)
+
+
+def default_at(frame: FrameType, name: str, value: object) -> int | None:
+    """The line of the default of a parameter, if that is its value: nobody passed another one."""
+    tree = tree_of(frame.f_code.co_filename)
+    scope = _scope(tree, frame.f_code.co_firstlineno) if tree else None
+    function = _function(frame)
+    if function is None or not isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
+        return None
+    given = scope.args
+    positional = [each.arg for each in (*given.posonlyargs, *given.args)]
+    values = function.__defaults__ or ()
+    named = dict(zip(positional[len(positional) - len(values) :], values, strict=False))
+    nodes = dict(zip(positional[len(positional) - len(values) :], given.defaults, strict=False))
+    for argument, node in zip(given.kwonlyargs, given.kw_defaults, strict=True):
+        if node is not None:
+            nodes[argument.arg] = node
+    default = {**named, **(function.__kwdefaults__ or {})}.get(name)
+    return nodes[name].lineno if default is value is not None and name in nodes else None
+
+
+def _function(frame: FrameType) -> FunctionType | None:
+    """The function whose code runs, if the file or the class of its object still has it."""
+    code = frame.f_code
+    own = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+    kept = getattr(type(own), code.co_name, None) if own is not None else None
+    for found in (frame.f_globals.get(code.co_name), kept):
+        if isinstance(found, FunctionType) and found.__code__ is code:
+            return found
+    return None
 
 
 def filled_at(file: str, line: int, name: str) -> int:

@@ -19,6 +19,7 @@ from tensortrail.rules.shared.moves import MOVES
 from tensortrail.tracer.identity.assigned_lines import assigned_at
 from tensortrail.tracer.identity.assignments import (
     assignment,
+    default_at,
     filled_at,
     parameters,
     statement_of,
@@ -57,6 +58,10 @@ def _steps(own: list[Frame], identity: int, device: str) -> Iterator[Site]:
         assigned = assignment(frame, name, statement.lineno)
         if assigned is not None:
             statement, identity = assigned, 0
+        elif (made_at := default_at(frame, name, value)) is not None:
+            source = linecache.getline(frame.f_code.co_filename, made_at).strip()[:MOST_SHOWN]
+            yield Site(frame.f_code.co_filename, made_at, source=source)
+            return
         elif own and name in parameters(frame):
             frame, line = own.pop()
             statement, identity = statement_of(frame, line), id(value)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
+from types import GeneratorType
 from typing import Any
 
 from torch._C import DisableTorchFunction
@@ -17,10 +19,22 @@ from tensortrail.tracer.noticing.notes import Notes
 MOST = 20
 
 
-def note_without_parameters(notes: Notes, cuts: CutGraphs, optimizer: str) -> None:
+def spent_iterator(given: object) -> str:
+    """ "filter" if it is one over a generator in which nothing is left; "" if it is none."""
+    inner: Any = given
+    while isinstance(inner, filter | map):
+        inner = inner.__reduce__()[1][-1]
+    is_spent = isinstance(inner, GeneratorType) and (
+        inspect.getgeneratorstate(inner) == inspect.GEN_CLOSED
+    )
+    return type(given).__name__ if is_spent else ""
+
+
+def note_without_parameters(notes: Notes, cuts: CutGraphs, optimizer: str, spent: str) -> None:
     with DisableTorchFunction():
         facts = {
             "no parameters": optimizer,
+            "spent": spent,
             "empty": list(_empty())[:MOST],
             "frozen": list(cuts.frozen_models()),
         }

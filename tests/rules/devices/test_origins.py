@@ -212,6 +212,18 @@ def test_what_was_computed_from_a_tensor_on_meta(tmp_path: Path) -> None:
     assert "at program.py:3" in seen.only.message
 
 
+def test_the_default_of_a_parameter(tmp_path: Path) -> None:
+    source = """\
+    import torch
+    def scaled(x, scale=torch.arange(4.0) + 1):
+        row = scale.view(1, 4)
+        return x * row  # flagged
+    scaled(torch.ones(2, 4, device="cuda"))
+    """
+    seen = watched(tmp_path, source, "DEV502", GPU)
+    assert "comes from the default of a parameter at program.py:2" in seen.only.message
+
+
 def test_a_value_inside_of_a_function_without_a_trail(tmp_path: Path) -> None:
     source = """\
     import torch

@@ -26,6 +26,13 @@ model = torch.nn.Linear(4, 4)
 model.requires_grad_(False)
 torch.optim.Adam([p for p in model.parameters() if p.requires_grad])
 """
+SPENT = """\
+import torch
+model = torch.nn.Linear(4, 4)
+params = filter(lambda p: p.requires_grad, model.parameters())
+print(sum(p.numel() for p in params))
+torch.optim.Adam(params)
+"""
 
 
 def test_layers_in_a_list(tmp_path: Path) -> None:
@@ -41,3 +48,8 @@ def test_all_frozen(tmp_path: Path) -> None:
     assert "all 2 of `model` (Linear) are frozen at program.py:3" in seen.only.message
     after = ended(tmp_path / "after", FROZEN.replace("False", "True"), "NEW319")
     assert after.error is None
+
+
+def test_an_iterator_that_was_gone_through(tmp_path: Path) -> None:
+    seen = ended(tmp_path, SPENT, "NEW319")
+    assert "is given a `filter` that was gone through before" in seen.only.message

@@ -51,3 +51,23 @@ def test_what_fits(code: str, tmp_path: Path) -> None:
         "build(2).load_state_dict({**state['model'], 'more': {'a': 1}}, strict=False)\n"
     )
     assert not watched(tmp_path, HEAD + source, code).found
+
+
+TIED = """\
+from safetensors.torch import load_file, save_model
+class Speaker(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(6, 4)
+        self.head = nn.Linear(4, 6, bias=False)
+        self.head.weight = self.embed.weight
+save_model(Speaker(), path)
+Speaker().load_state_dict(load_file(path))  # flagged
+"""
+
+
+def test_one_name_of_tied_weights(tmp_path: Path) -> None:
+    pytest.importorskip("safetensors")
+    seen = watched(tmp_path, HEAD + TIED, "SHD463")
+    assert "`head.weight` is missing in what is loaded" in seen.only.message
+    assert "as `embed.weight`" in seen.only.message

@@ -245,6 +245,11 @@ REFUSED = (
             finally: torch.set_default_device(None)
             """,
             GENERATOR.format("cuda", "cpu"), GENERATORS),
+    Refused("random state on a GPU", "torch.set_rng_state(torch.get_rng_state().to(G))",
+            "RNG state must be a torch.ByteTensor", "random-state-not-on-cpu", "TypeError"),
+    Refused("random state of a GPU on it",
+            "torch.cuda.set_rng_state(torch.cuda.get_rng_state().to(G))",
+            "RNG state must be a torch.ByteTensor", "random-state-not-on-cpu", "TypeError"),
     Refused("GPU generator for the host", "here.normal_(generator=torch.Generator(G))",
             GENERATOR.format("cpu", "cuda"), GENERATORS),
     Refused("host generator in place", "there.uniform_(generator=torch.Generator())",

@@ -16,7 +16,10 @@ from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.hooks.shared.looking import looking_after, looking_before
 from tensortrail.tracer.identity.storages import PLAIN
 from tensortrail.tracer.noticing.failed_operands import variable_of
-from tensortrail.tracer.noticing.models_without_parameters import note_without_parameters
+from tensortrail.tracer.noticing.models_without_parameters import (
+    note_without_parameters,
+    spent_iterator,
+)
 from tensortrail.tracer.noticing.starved_optimizers import StarvedOptimizers
 from tensortrail.tracer.noticing.trained_parameters import TrainedParameters
 from tensortrail.tracer.noticing.twin_optimizers import TwinOptimizers
@@ -37,13 +40,13 @@ def _watch_refusals(recorder: Recorder, patches: Patches, trained: TrainedParame
     """What an optimizer is made of, gets added or loads, and does not take."""
 
     def making(original: Any, *args: Any, **kwargs: Any) -> Any:
+        spent = spent_iterator(args[1] if len(args) > 1 else kwargs.get("params"))
         try:
             return original(*args, **kwargs)
         except ValueError as error:
             if EMPTY in str(error):
-                recorder.guarded(
-                    note_without_parameters, recorder.cut_graphs, type(args[0]).__name__
-                )
+                made = type(args[0]).__name__
+                recorder.guarded(note_without_parameters, recorder.cut_graphs, made, spent)
             raise
 
     def loading(original: Any, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:

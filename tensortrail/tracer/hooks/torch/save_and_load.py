@@ -298,6 +298,7 @@ def _not_loaded(recorder: Recorder, error: RuntimeError, module: Module, given: 
         "inside": inside(module, values),
         "file": recorder.loads.file_of(values.values()),
         "wrappers": list(_wrappers(module, values)),
+        "tied": _tied(module, values),
     }
     recorder.note(Did.ERROR, op="Module.load_state_dict", facts=facts)
 
@@ -308,6 +309,16 @@ def _wrappers(module: Module, given: Mapping[Any, Any]) -> Iterator[list[str]]:
         value = given.get(name)
         if isinstance(value, torch.Tensor) and type(value) not in PLAIN and type(own) in PLAIN:
             yield [name, type(value).__name__]
+
+
+def _tied(module: Module, given: Mapping[Any, Any]) -> dict[str, str]:
+    """The names that are missing, each with another name of the same weight, which is there; none
+    if something else is missing as well."""
+    own = dict(itertools.islice(owned(module, ""), MOST_OBJECTS))
+    there = {id(tensor): name for name, tensor in own.items() if name in given}
+    missing = [name for name in own if name not in given]
+    tied = {name: there[id(own[name])] for name in missing if id(own[name]) in there}
+    return tied if len(tied) == len(missing) else {}
 
 
 def inside(module: Module, given: Mapping[Any, Any]) -> list[str]:

@@ -38,6 +38,9 @@ def install(simulation: Simulation, replaced: Replacements) -> None:
         def device(self) -> torch.device:
             return torch.device("cuda", self._index)
 
+        def set_state(self, state: Tensor) -> Any:
+            return super().set_state(_on_the_cpu(state))
+
         def clone_state(self) -> Any:
             made = type(self)(self.device)
             made.set_state(self.get_state())
@@ -46,6 +49,11 @@ def install(simulation: Simulation, replaced: Replacements) -> None:
         def __reduce__(self) -> Any:
             return _restored, (str(self.device), self.get_state())
 
+    def set_rng_state(new_state: Tensor) -> None:
+        torch.default_generator.set_state(_on_the_cpu(new_state))
+
+    for owner in (torch, torch.random):
+        replaced.put(owner, "set_rng_state", set_rng_state)
     replaced.put(torch, "Generator", Generator)
     replaced.put(
         torch.cuda,
@@ -59,11 +67,19 @@ def _default(kind: Any) -> Any:
 
     def made(index: int) -> Any:
         generator = kind(f"cuda:{index}")
-        for name in ("manual_seed", "seed", "initial_seed", "get_state", "set_state"):
+        for name in ("manual_seed", "seed", "initial_seed", "get_state"):
             setattr(generator, name, getattr(torch.default_generator, name))
+        generator.set_state = lambda state: torch.default_generator.set_state(_on_the_cpu(state))
         return generator
 
     return made
+
+
+def _on_the_cpu(state: Any) -> Any:
+    """Raise as torch does for a state on a GPU, also that of the generator of a GPU."""
+    if isinstance(state, Tensor) and state.device.type != "cpu":
+        raise TypeError("RNG state must be a torch.ByteTensor")
+    return state
 
 
 def _restored(device: str, state: Tensor) -> Any:
