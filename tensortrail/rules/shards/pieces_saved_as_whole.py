@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.shards._of_all_ranks import asks_for_rank, mentions_rank
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, given, receiver, resolved_name
 from tensortrail.rules.shared.origins import behind, names_behind
+from tensortrail.rules.shared.ranks import asks_for_rank, mentions_rank
 from tensortrail.rules.shared.sentences import one_line
 
 _SHARDS = ("fully_shard", "parallelize_module")

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.shards._of_all_ranks import asks_for_rank, mentions_rank
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, is_before, names_in
+from tensortrail.rules.shared.ranks import asks_for_rank, mentions_rank
 from tensortrail.rules.shared.sentences import one_line
 
 _SAVES = {"torch.save": "f", "safetensors.torch.save_file": "filename"}
