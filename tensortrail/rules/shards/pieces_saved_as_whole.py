@@ -156,5 +156,5 @@ def _sharded(module: Module, save: ast.Call, model: str) -> ast.Call | None:
 
 def _is_of_one_rank(module: Module, save: ast.Call, path: ast.expr) -> bool:
     ranks = [e for e in module.guards_of(save) if asks_for_rank(module, e.test)]
-    own = mentions_rank(path) or any("rank" in each for each in names_behind(module, path))
+    own = mentions_rank(module, path) or any("rank" in each for each in names_behind(module, path))
     return bool(ranks) and not own

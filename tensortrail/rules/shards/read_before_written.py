@@ -130,7 +130,7 @@ def plain(net, path, last):
 def _of_one_rank(module: Module, save: ast.Call) -> frozenset[str] | None:
     """The other conditions of a write that only one process comes to."""
     guards = module.guards_of(save)
-    ranks = [e for e in guards if asks_for_rank(module, e.test) or mentions_rank(e.test)]
+    ranks = [e for e in guards if asks_for_rank(module, e.test) or mentions_rank(module, e.test)]
     return frozenset(e.text for e in guards if e not in ranks) if ranks else None
 
 
