@@ -195,6 +195,8 @@ class ClassFacts:
     """Names assigned on self or annotated in the class body."""
     registered: frozenset[str] = frozenset()
     """Names of parameters, buffers and submodules registered by the class, as far as it says."""
+    registers_others: bool = False
+    """It also registers some under names that are not written out."""
     complete: bool = False
     """Every ancestor was read or is a known library class; else absence proves nothing."""
     file: str = ""

@@ -52,6 +52,9 @@ def own_facts(file: ClassFile, node: ast.ClassDef) -> ClassFacts:
         methods=frozenset(each.name for each in methods),
         fields=frozenset(_fields(file.tree, node)),
         registered=frozenset(_registered(file, node)),
+        registers_others=any(
+            not isinstance(each, ast.Constant) for each in _names_given(file.tree, node)
+        ),
         file=file.path,
         line=node.lineno,
     )
@@ -87,6 +90,7 @@ def with_ancestors(own: ClassFacts, look_up: Callable[[str], ClassFacts | None])
         methods=frozenset().union(*(each.methods for each in found)),
         fields=frozenset().union(*(each.fields for each in found)),
         registered=frozenset().union(*(each.registered for each in found)),
+        registers_others=any(each.registers_others for each in found),
         complete=complete,
         file=own.file,
         line=own.line,
@@ -281,17 +285,21 @@ def _own_names(tree: Tree, node: ast.ClassDef) -> set[str]:
 
 def _registered(file: ClassFile, cls: ast.ClassDef) -> Iterable[str]:
     """Names that the class makes a parameter, a buffer or a submodule under."""
-    for call in file.tree.nodes(ast.Call, cls):
-        name = call.args[0] if call.args else None
+    for name in _names_given(file.tree, cls):
         if isinstance(name, ast.Constant):
-            called = dotted_name(call.func).rpartition(".")[2]
-            if called in _REGISTERING:
-                yield str(name.value)
+            yield str(name.value)
     for target, value in _assigned(file.tree, cls):
         if isinstance(target, ast.Attribute) and (
             file.qualified(value) in ("torch.nn.Parameter", "torch.nn.Buffer")
         ):
             yield target.attr
+
+
+def _names_given(tree: Tree, cls: ast.ClassDef) -> Iterator[ast.expr]:
+    """`"mean"` of `self.register_buffer("mean", ...)`."""
+    for call in tree.nodes(ast.Call, cls):
+        if call.args and dotted_name(call.func).rpartition(".")[2] in _REGISTERING:
+            yield call.args[0]
 
 
 def _assigned(tree: Tree, cls: ast.ClassDef) -> Iterator[tuple[ast.expr, ast.expr]]:

@@ -13,10 +13,11 @@ from tensortrail.rules.view import FunctionNode, Module
 
 
 def is_registered(module: Module, function: FunctionNode, name: str) -> bool:
-    """A base class has a buffer of that name, and a tensor that is assigned to it becomes it."""
+    """A class or its base may have a buffer of that name, and a tensor that is assigned to it
+    becomes it."""
     cls = module.class_of(function)
     facts = module.class_facts(cls) if cls is not None else None
-    return facts is not None and name in facts.registered
+    return facts is not None and (name in facts.registered or facts.registers_others)
 
 
 def _is_box(module: Module, function: FunctionNode, store: ast.Attribute) -> bool:

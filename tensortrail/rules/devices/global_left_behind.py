@@ -211,9 +211,9 @@ def halved(images, device):
                 if found is not None and found[0].subject in named - reported:
                     reported.add(found[0].subject)
                     yield self._reported(module, inner, meeting, *found)
-        if module.may_use_gpu() and module.gpu_made_default() is None:
-            for each in (*made_with_a_class(module), *made_with_a_function(module)):
-                yield self._made_at_import(module, each)
+        early = (*made_with_a_class(module), *made_with_a_function(module))
+        if early and module.may_use_gpu() and module.gpu_made_default() is None:
+            yield from (self._made_at_import(module, each) for each in early)
 
     def _made_at_import(self, module: Module, each: Made) -> Finding:
         kept = "an attribute of the class" if each.name.startswith("self.") else "a default"

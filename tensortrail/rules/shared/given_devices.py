@@ -44,7 +44,8 @@ def is_used_as_device(module: Module, node: ast.expr) -> bool:
 
 
 def _used_as_devices(module: Module, scope: ast.AST) -> frozenset[str]:
-    said = (said_device(module, each) for each in module.nodes(ast.Call, scope))
+    inside = None if scope is module.top else scope
+    said = (said_device(module, each) for each in module.nodes(ast.Call, inside))
     names = [each for each in said if isinstance(each, (ast.Name, ast.Attribute))]
     return frozenset(module.text(each) for each in names if not module.value_of(each).is_tensor)
 
