@@ -144,6 +144,16 @@ def test_a_kernel_that_only_the_cpu_has() -> None:
         torch.sparse.mm(sparse, torch.ones(3, 2, device="cuda"), "amax")
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_dynamically_quantized_layers_compute_on_the_cpu_only() -> None:
+    layers = torch.nn.Sequential(torch.nn.Linear(4, 2)).eval()
+    quantized = torch.ao.quantization.quantize_dynamic(layers, {torch.nn.Linear})
+    assert quantized(torch.ones(1, 4)).device.type == "cpu"
+    with pytest.raises(NotImplementedError, match=r"linear_dynamic' .* from the 'CUDA' backend"):
+        quantized.to("cuda")(torch.ones(1, 4, device="cuda"))
+
+
 def test_functions_that_ask_where_their_arguments_lie() -> None:
     x = torch.arange(6.0, device="cuda")
     rows, columns = torch.unravel_index(torch.tensor([5, 2], device="cuda"), (2, 3))

@@ -18,8 +18,16 @@ WIDER = {"Half": torch.float32, "BFloat16": torch.float32}
 WIDER_HERE = {"histc": {"Int": torch.float32, "Long": torch.float64, "Short": torch.float32}}
 """Operations that take integers on a GPU only."""
 
-ONLY_ON_THE_CPU = {torch.ops.aten._sparse_mm_reduce_impl.default}
-"""What this would do for a tensor that needs a gradient cannot be asked for from here either."""
+_DYNAMIC = (
+    torch.ops.quantized.linear_dynamic,
+    torch.ops.quantized.linear_relu_dynamic,
+    torch.ops.quantized.linear_dynamic_fp16,
+)
+ONLY_ON_THE_CPU = {torch.ops.aten._sparse_mm_reduce_impl.default: "SparseCsrCUDA"} | {
+    each.default: "CUDA" for each in _DYNAMIC
+}
+"""With the name of what a GPU lacks. What the first would do for a tensor that needs a gradient
+cannot be asked for from here either."""
 INSTEAD = {torch.ops.aten._efficientzerotensor.default: torch.ops.aten.zeros.default}
 """Zeros without memory, which torch follows with a key that simulated tensors do not have."""
 PRODUCTS = {torch.ops.aten.mm.default, torch.ops.aten.addmm.default}
@@ -56,7 +64,8 @@ def compute(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """What the GPU's kernel would give."""
     if func in ONLY_ON_THE_CPU:
         raise NotImplementedError(
-            f"Could not run '{func._schema.name}' with arguments from the 'SparseCsrCUDA' backend."
+            f"Could not run '{func._schema.name}' with arguments from the "
+            f"'{ONLY_ON_THE_CPU[func]}' backend."
         )
     if func is torch.ops.aten._scaled_mm.default:
         _check_scaled(*args[:2])
