@@ -1,9 +1,13 @@
-"""How many of something there are, in words: `1 file`, `2 processes`."""
+"""How many of something there are, in words: `1 file`, `2 processes`, `3 entries`."""
 
 from __future__ import annotations
 
 
 def counted(number: int, noun: str) -> str:
-    if number == 1:
-        return f"1 {noun}"
-    return f"{number:,} {noun}{'es' if noun.endswith('ss') else 's'}"
+    return f"1 {noun}" if number == 1 else f"{number:,} {_several(noun)}"
+
+
+def _several(noun: str) -> str:
+    if noun.endswith("ss"):
+        return f"{noun}es"
+    return f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"

@@ -28,7 +28,7 @@ MAY_USE = {
     "config": {"files"},
     "patterns": set[str](),
     "plurals": set[str](),
-    "rules": {"findings", "patterns", "rules"},
+    "rules": {"findings", "patterns", "plurals", "rules"},
     "reporters": {"findings", "inert", "plurals", "config", "reporters"},
     "analyzer": {"findings", "files", "patterns", "rules", "analyzer"},
     "tracer": {"findings", "files", "inert", "plurals", "standard_error", "rules", "tracer"},

@@ -147,6 +147,9 @@ class Module(Protocol):
     def needed_by(self, call: ast.Call) -> frozenset[str]:
         """Parameters of the called function or constructor that have no default."""
 
+    def taken_by_name(self, call: ast.Call) -> frozenset[str]:
+        """Parameters of the called function or constructor that no position passes."""
+
     def gpu_defaults_of(self, call: ast.Call) -> frozenset[str]:
         """Parameters of the called function or constructor whose default is a GPU, as written, or
         "auto"."""

@@ -31,6 +31,9 @@ class AsksForSignatures:
     def needed_by(self, call: ast.Call) -> frozenset[str]:
         return self._signature(call).needed
 
+    def taken_by_name(self, call: ast.Call) -> frozenset[str]:
+        return self._signature(call).by_name
+
     def about(self, dotted: str, question: Callable[[Any, ast.AST], A]) -> A | None:
         file = cast("ProjectFile", self)
         node = file.definition_named(file.local_name(dotted))

@@ -40,6 +40,8 @@ class Signature(NamedTuple):
     """Those whose state dict it writes into a file."""
     loaded: frozenset[str] = frozenset()
     """Those that it gives a state dict."""
+    by_name: frozenset[str] = frozenset()
+    """Those that are passed by name only, unless a decorator may take them otherwise."""
 
 
 UNKNOWN = Signature()
@@ -83,6 +85,7 @@ def signature_of(file: ProjectFile, node: ast.AST, ancestors: int = _ANCESTORS) 
         sent_parameters(file, node),
         written_states(file, node),
         loaded_states(file, node),
+        frozenset(each.arg for each in node.args.kwonlyargs) if plain else frozenset(),
     )
 
 

@@ -58,7 +58,3 @@ def listed(names: list[str]) -> str:
     shown = ", ".join(repr(name) for name in names[:SHOWN])
     more = len(names) - SHOWN
     return f"{shown} and {more:,} more" if more > 0 else shown
-
-
-def counted(number: int, word: str) -> str:
-    return f"{number:,} {word}" + ("" if number == 1 else "s")

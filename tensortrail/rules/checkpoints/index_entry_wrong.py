@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
+from tensortrail.plurals import counted
 from tensortrail.rules.base import Rule
 from tensortrail.rules.checkpoint import Checkpoint, Part
 from tensortrail.rules.checkpoints._shards import fitting_shards
@@ -51,7 +52,7 @@ class IndexEntryWrong(Rule):
             for key in wrong[:1]:
                 there = where.get(key)
                 told = f"is in {there}" if there else "is in no shard"
-                others = f" (and {len(wrong) - 1:,} more entries)" if len(wrong) > 1 else ""
+                others = f" (and {counted(len(wrong) - 1, 'more entry')})" if len(wrong) > 1 else ""
                 yield self.finding_in_file(
                     index.path,
                     f"{key!r} {told}; the index says {index.weight_map[key]}{others}",

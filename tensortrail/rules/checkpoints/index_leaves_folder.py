@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
+from tensortrail.plurals import counted
 from tensortrail.rules.base import Rule
 from tensortrail.rules.checkpoint import Checkpoint, Part
 
@@ -40,7 +41,7 @@ class IndexLeavesFolder(Rule):
         for index in checkpoint.indexes:
             wrong = [key for key, name in index.weight_map.items() if name in checkpoint.outside]
             for key in wrong[:1]:
-                others = f" (and {len(wrong) - 1:,} more entries)" if len(wrong) > 1 else ""
+                others = f" (and {counted(len(wrong) - 1, 'more entry')})" if len(wrong) > 1 else ""
                 yield self.finding_in_file(
                     index.path,
                     f"the index places {key!r} in {index.weight_map[key]!r}{others}",

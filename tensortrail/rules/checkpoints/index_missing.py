@@ -3,9 +3,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
+from tensortrail.plurals import counted
 from tensortrail.rules.base import Rule
 from tensortrail.rules.checkpoint import Checkpoint, Part
-from tensortrail.rules.checkpoints._flaws import counted
 from tensortrail.rules.checkpoints._shards import family, sets_without_index
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tensortrail.findings import Finding, Severity
+from tensortrail.plurals import counted
 from tensortrail.rules.base import Rule
 from tensortrail.rules.checkpoint import (
     MODEL_CONFIG,
@@ -13,7 +14,7 @@ from tensortrail.rules.checkpoint import (
     Part,
     StoredTensor,
 )
-from tensortrail.rules.checkpoints._flaws import counted, listed
+from tensortrail.rules.checkpoints._flaws import listed
 from tensortrail.rules.checkpoints._torchao import IS_PART
 
 _SCALES = {

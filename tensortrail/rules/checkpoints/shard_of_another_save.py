@@ -3,10 +3,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
+from tensortrail.plurals import counted
 from tensortrail.rules.base import Rule
 from tensortrail.rules.checkpoint import Checkpoint, Part, shard_name
 from tensortrail.rules.checkpoints._departing import departures
-from tensortrail.rules.checkpoints._flaws import counted
 from tensortrail.rules.checkpoints._shards import is_another, keys_by_file, shards_of
 
 _MEND = "get every shard of one save: `hf download REPO --force-download`, or save again"

@@ -3,9 +3,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
+from tensortrail.plurals import counted
 from tensortrail.rules.base import Rule
 from tensortrail.rules.checkpoint import Checkpoint, Part, Trouble
-from tensortrail.rules.checkpoints._flaws import counted, from_flaws
+from tensortrail.rules.checkpoints._flaws import from_flaws
 from tensortrail.rules.checkpoints._layout import layout, readable
 
 _CUT = "get {name} again, or cut it off where its content ends"

@@ -3,9 +3,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
+from tensortrail.plurals import counted
 from tensortrail.rules.base import Rule
 from tensortrail.rules.checkpoint import Checkpoint, Part
-from tensortrail.rules.checkpoints._flaws import counted, listed
+from tensortrail.rules.checkpoints._flaws import listed
 from tensortrail.rules.checkpoints._shards import fitting_shards
 
 

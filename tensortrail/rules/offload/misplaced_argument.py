@@ -24,6 +24,7 @@ class MisplacedArgument(Rule):
     Compares the names of positional arguments with the parameters of the called function. Reports
 
     - a name that is a parameter of the function at another position, and is passed nowhere else;
+    - an argument by position where the function takes it by name only;
     - a keyword that is given the variable of its sibling
       (`offload_param_device=offload_optimizer_device`);
     - a device that is given as a type (`dtype=x.device`), or a type as a device.
@@ -32,7 +33,8 @@ class MisplacedArgument(Rule):
 
     ## Why is this bad?
     Weights are pinned although the user switched it off, or are swapped by the settings of another
-    part. No error is raised: a device is truthy, and `False` is a valid device index.
+    part. Mostly no error is raised: a device is truthy, and `False` is a valid device index. What
+    is taken by name only raises a TypeError.
 
     ## Fix safety
     No fix is offered: the variable may be badly named and rightly passed.
@@ -98,6 +100,18 @@ def like(q, x):
     return q.to(device=kind)
 """,
             lines=(4, 8),
+        ),
+        Bad(
+            """\
+class Model:
+    def __init__(self, *, space=None, device=None):
+        self.space, self.device = space, device
+
+class Policy(Model):
+    def __init__(self, space, device):
+        Model.__init__(self, space, device)
+""",
+            lines=(7,),
         ),
     )
     good = (
@@ -186,6 +200,10 @@ def swapped(model, weights, offloaded):
         params = module.parameters_of(call)
         if names[:1] == ["self"] and _is_of_a_class(module, call.func):
             params = ("self", *params)  # `Base.__init__(self, device)`
+        named = module.taken_by_name(call)
+        if named and len(names) > len(params) - len(named):
+            yield from self._by_name_only(module, call, len(params) - len(named), params)
+            return
         keywords = {each.arg for each in call.keywords}
         for position, name in enumerate(names):
             expected = params[position] if position < len(params) else ""
@@ -197,18 +215,27 @@ def swapped(model, weights, offloaded):
                 continue
             if _has_a_constant(module, call, params.index(name)):
                 continue  # it was thought of: only the names are alike
+            what = f"the parameter `{name}` of `{module.text(call.func)}` is another one"
+            if _gets(name, names, params):
+                what += f", and gets `{names[params.index(name)]}`"
+            given = module.text(call.args[position])
             yield self.finding(
-                module,
-                call.args[position],
-                f"`{module.text(call.args[position])}` is passed as `{expected}`; the parameter "
-                f"`{name}` of `{module.text(call.func)}` is another one"
-                + (
-                    f", and gets `{names[params.index(name)]}`"
-                    if _gets(name, names, params)
-                    else ""
-                ),
+                module, call.args[position], f"`{given}` is passed as `{expected}`; {what}"
             )
             return
+
+    def _by_name_only(
+        self, module: Module, call: ast.Call, most: int, params: Sequence[str]
+    ) -> Iterator[Finding]:
+        for given in call.args[most:]:
+            if last_name(given) in params[most:]:
+                yield self.finding(
+                    module,
+                    given,
+                    f"`{module.text(call.func)}` takes `{last_name(given)}` by name only: passed "
+                    "by position, the call raises a TypeError",
+                )
+                return
 
     def _by_keyword(self, module: Module, call: ast.Call) -> Iterator[Finding]:
         for each in call.keywords:
