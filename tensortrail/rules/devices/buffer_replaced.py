@@ -8,6 +8,7 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._device_aware import is_for, prepares, sets_up
 from tensortrail.rules.devices._makers import FACTORIES
 from tensortrail.rules.places import Held, What, Where
+from tensortrail.rules.shared.attributes import is_read_elsewhere
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import MAY_PLACE
 from tensortrail.rules.shared.objects import called, is_before, is_self, receiver
@@ -165,7 +166,7 @@ class Table(nn.Module):
             held = seen.get(target)
             if held is None or not _is_left_on_cpu(held) or _is_moved(module, cls, assign, target):
                 continue
-            if _is_read(module, cls, target):
+            if is_read_elsewhere(module, cls, target):
                 shown = module.text(target)
                 yield self.finding(
                     module,
@@ -223,17 +224,6 @@ def _is_moved(module: Module, cls: ast.ClassDef, assign: ast.Assign, target: ast
     shown = module.text(target)
     moves = (receiver(each) for each in module.calls(*MAY_PLACE, inside=cls))
     return any(each is not None and module.text(each) == shown for each in moves)
-
-
-def _is_read(module: Module, cls: ast.ClassDef, target: ast.Attribute) -> bool:
-    """By another method."""
-    method = module.function_of(target)
-    return any(
-        is_self(each.value)
-        and isinstance(each.ctx, ast.Load)
-        and module.function_of(each) not in (None, method)
-        for each in module.members(target.attr, cls)
-    )
 
 
 def _made_there(module: Module, assign: ast.Assign, target: ast.Attribute) -> Fix | None:

@@ -8,6 +8,7 @@ from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Near, Rule
 from tensortrail.rules.devices._closures import kept_in
 from tensortrail.rules.devices._stateless import WITHOUT_WEIGHTS, is_stateless
+from tensortrail.rules.shared.attributes import is_read_elsewhere
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import is_self
 
@@ -181,7 +182,7 @@ class Trainer:
                 if not isinstance(target, ast.Attribute) or not is_self(target.value):
                     continue
                 made = kept_in(module, assign.value, _has_weights)
-                if made is not None and _is_called(module, cls, target):
+                if made is not None and is_read_elsewhere(module, cls, target):
                     yield self._found(module, assign, target, made)
 
     def _found(
@@ -210,14 +211,3 @@ def _has_weights(module: Module, made: ast.expr) -> bool:
     if facts is None or not facts.fields or WITHOUT_WEIGHTS.search(value.cls.rpartition(".")[2]):
         return False
     return module.about(value.cls, is_stateless) is not True
-
-
-def _is_called(module: Module, cls: ast.ClassDef, target: ast.Attribute) -> bool:
-    """Another method uses the attribute."""
-    method = module.function_of(target)
-    return any(
-        is_self(each.value)
-        and isinstance(each.ctx, ast.Load)
-        and module.function_of(each) not in (None, method)
-        for each in module.members(target.attr, cls)
-    )

@@ -16,7 +16,11 @@ from tensortrail.rules.fresh._untrained import (
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.layers import WITH_PARAMETERS
 from tensortrail.rules.shared.objects import called, given
-from tensortrail.rules.shared.optimizers import is_optimizer, model_behind, trains_on
+from tensortrail.rules.shared.optimizers import (
+    model_behind,
+    optimizers_of_models,
+    trains_on,
+)
 from tensortrail.rules.shared.sentences import one_line
 
 _PUT_IN = (*WITH_PARAMETERS, "Parameter", "Sequential")
@@ -167,12 +171,8 @@ def frozen(model, batches):
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):
             return
-        for assign in module.nodes(ast.Assign):
-            made = assign.value
-            if not isinstance(made, ast.Call) or not is_optimizer(module, made):
-                continue
-            model = model_behind(module, made)
-            for put, layer in _put_after(module, assign, model) if model else ():
+        for assign, made, model in optimizers_of_models(module):
+            for put, layer in _put_after(module, assign, model):
                 if trains_on(module, assign, put) and not _is_told(module, put, model):
                     yield self._reported(module, made, put, layer, model)
 

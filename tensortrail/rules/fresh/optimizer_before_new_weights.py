@@ -7,7 +7,7 @@ from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, receiver, resolved_name
-from tensortrail.rules.shared.optimizers import is_optimizer, model_behind, trains_on
+from tensortrail.rules.shared.optimizers import optimizers_of_models, trains_on
 from tensortrail.rules.shared.sentences import one_line
 
 _FUNCTIONS = {"get_peft_model": 0, "inject_adapter_in_model": 1}
@@ -126,12 +126,8 @@ def either(net, config, batches):
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):
             return
-        for assign in module.nodes(ast.Assign):
-            made = assign.value
-            if not isinstance(made, ast.Call) or not is_optimizer(module, made):
-                continue
-            model = model_behind(module, made)
-            added = _added_after(module, assign, model) if model else None
+        for assign, made, model in optimizers_of_models(module):
+            added = _added_after(module, assign, model)
             if added is not None:
                 call, what = added
                 yield self.finding(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from tensortrail.rules.shared.objects import called, given, receiver
 from tensortrail.rules.shared.origins import behind
@@ -19,6 +21,23 @@ def model_behind(module: Module, made: ast.Call) -> str:
             if owner is not None and called(call) in ("parameters", "named_parameters"):
                 return module.text(owner)
     return ""
+
+
+class Optimizer(NamedTuple):
+    """`adam = Adam(model.parameters())`."""
+
+    bound: ast.Assign
+    made: ast.Call
+    model: str
+
+
+def optimizers_of_models(module: Module) -> Iterator[Optimizer]:
+    for assign in module.nodes(ast.Assign):
+        made = assign.value
+        if isinstance(made, ast.Call) and is_optimizer(module, made):
+            model = model_behind(module, made)
+            if model:
+                yield Optimizer(assign, made, model)
 
 
 def is_optimizer(module: Module, made: ast.Call) -> bool:
