@@ -73,8 +73,8 @@ def test_work_grows_with_the_size(name: str) -> None:
 @pytest.mark.parametrize("name", ["branches", "cases"])
 def test_work_in_one_long_function_grows_with_the_size(name: str) -> None:
     judged(SHAPES[name](10))
-    few, _ = work_of(SHAPES[name](5 * FEW))
-    many, _ = work_of(SHAPES[name](5 * MANY))
+    few, _ = work_of(SHAPES[name](3 * FEW))
+    many, _ = work_of(SHAPES[name](3 * MANY))
     assert many <= few * (MANY / FEW) ** 1.15
 
 
