@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.rules import Module
+from tensortrail.rules.shared.classes import classes_named
 from tensortrail.rules.shared.functions import called_here, matched
 from tensortrail.rules.shared.objects import called, resolved_name
 from tensortrail.rules.shared.origins import behind
@@ -48,7 +49,7 @@ def _is_container(module: Module, made: ast.Call) -> bool:
 
 
 def _is_class_here(module: Module, made: ast.Call) -> bool:
-    return any(each.name == called(made) for each in module.nodes(ast.ClassDef))
+    return bool(classes_named(module, called(made)))
 
 
 def _trained(module: Module, made: ast.Call) -> Iterator[ast.expr]:

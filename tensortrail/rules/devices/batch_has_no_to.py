@@ -7,6 +7,7 @@ from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._batches import without_counter
 from tensortrail.rules.devices._loaders_of_file import gives_tensors, loader_on_cpu
+from tensortrail.rules.shared.classes import classes_named
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import MOVES
@@ -169,7 +170,7 @@ def _batch_of(module: Module, data: ast.expr) -> str:
         return ""
     if resolved_name(module, made) == _OF_TENSORS and gives_tensors(module, data):
         return "list"
-    classes = [each for each in module.nodes(ast.ClassDef) if each.name == called(made)]
+    classes = classes_named(module, called(made))
     kinds = {kind for each in classes for kind in _items_of(module, each)}
     return kinds.pop() if len(classes) == 1 and len(kinds) == 1 else ""
 

@@ -5,13 +5,10 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.offload._by_accelerate import ends_offloading, offloading_calls
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.optimizers import is_optimizer, model_behind
 from tensortrail.rules.shared.sentences import one_line
-
-_OFFLOADS = ("accelerate.cpu_offload", "accelerate.disk_offload")
-_ELSEWHERE = tuple(each.replace("accelerate", "accelerate.big_modeling") for each in _OFFLOADS)
-_UNDOES = ("remove_hook_from_module", "remove_hook_from_submodules")
 
 
 class OffloadedThenTrained(Rule):
@@ -106,7 +103,7 @@ def other(net, make):
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):
             return
-        for call in module.calls(*_OFFLOADS, *_ELSEWHERE):
+        for call in offloading_calls(module):
             for model in _names(module, call):
                 made = _trained(module, call, model)
                 if made is not None:
@@ -138,8 +135,7 @@ def _trained(module: Module, call: ast.Call, model: str) -> ast.Call | None:
         if each is not own and any(module.text(target) == model for target in each.targets):
             return None
     for later in module.later(call, ast.Call):
-        name = module.qualified(later.func).rpartition(".")[2]
-        if name in _UNDOES:
+        if ends_offloading(module, later):
             return None
         if is_optimizer(module, later) and model_behind(module, later) == model:
             return later

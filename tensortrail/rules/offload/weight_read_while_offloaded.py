@@ -5,13 +5,11 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.offload._by_accelerate import ends_offloading, offloading_calls
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import is_called, resolved_name, root_of
+from tensortrail.rules.shared.objects import is_called, is_name, root_of
 from tensortrail.rules.shared.sentences import one_line
 
-_OFFLOADS = ("accelerate.cpu_offload", "accelerate.disk_offload")
-_ELSEWHERE = tuple(each.replace("accelerate", "accelerate.big_modeling") for each in _OFFLOADS)
-_UNDOES = ("remove_hook_from_module", "remove_hook_from_submodules")
 _WEIGHTS = ("weight", "bias")
 _WITHOUT_VALUES = frozenset(
     "shape dtype device ndim size dim numel requires_grad requires_grad_ stride is_meta "
@@ -101,7 +99,7 @@ def after(freed):
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):
             return
-        for call in module.calls(*_OFFLOADS, *_ELSEWHERE):
+        for call in offloading_calls(module):
             model = module.argument(call, 0, "model")
             read = _read_after(module, call, model) if isinstance(model, ast.Name) else None
             if read is not None and model is not None:
@@ -118,7 +116,7 @@ def after(freed):
 def _read_after(module: Module, call: ast.Call, model: ast.Name) -> ast.Attribute | None:
     """The first use of values of a weight, while the hooks are on and the name is that model."""
     for node in module.later(call, ast.expr):
-        if isinstance(node, ast.Call) and resolved_name(module, node) in _UNDOES:
+        if isinstance(node, ast.Call) and ends_offloading(module, node):
             return None
         if isinstance(node, ast.Name) and node.id == model.id and isinstance(node.ctx, ast.Store):
             own = module.statement_of(call)
@@ -133,13 +131,15 @@ def _is_read(module: Module, node: ast.Attribute, model: str) -> bool:
     root = root_of(node)
     if node.attr not in _WEIGHTS or not isinstance(node.ctx, ast.Load) or is_called(module, node):
         return False
-    if not isinstance(root, ast.Name) or root.id != model or module.contexts_of(node):
-        within = [module.text(each) for each in module.contexts_of(node)]
-        if not isinstance(root, ast.Name) or root.id != model:
-            return False
-        if not all("grad" in each or "inference_mode" in each for each in within):
-            return False
+    within = [module.text(each) for each in module.contexts_of(node)]
+    if not is_name(root, model) or not all(_only_stops_gradients(each) for each in within):
+        return False
     up = module.parent(node)
     if isinstance(up, ast.Attribute):
         return up.attr not in _WITHOUT_VALUES
     return isinstance(up, ast.BinOp)
+
+
+def _only_stops_gradients(context: str) -> bool:
+    """`torch.no_grad()`, which brings no weights back as other contexts may."""
+    return "grad" in context or "inference_mode" in context

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shared.classes import classes_named
 from tensortrail.rules.shared.functions import called_here, matched
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, given, is_name, names_in, receiver, root_of
@@ -215,8 +216,8 @@ def _copied(module: Module, value: ast.expr) -> str:
 def _keeps_copies(module: Module, made: ast.Call) -> bool:
     """A class of the file whose constructor copies the weights of its first argument."""
     name = made.func.id if isinstance(made.func, ast.Name) else ""
-    for cls in module.nodes(ast.ClassDef):
-        for method in cls.body if cls.name == name else ():
+    for cls in classes_named(module, name):
+        for method in cls.body:
             if isinstance(method, ast.FunctionDef) and method.name == "__init__":
                 taken = [arg.arg for arg in method.args.args][1:2]
                 return any(_copies_of(module, method, each) for each in taken)

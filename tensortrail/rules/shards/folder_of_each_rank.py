@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import is_true, keyword, last_name
+from tensortrail.rules.shared.objects import is_true, keyword
 from tensortrail.rules.shared.origins import behind
+from tensortrail.rules.shared.ranks import is_rank
 from tensortrail.rules.shared.sentences import one_line
 
 _CALLS = tuple(
@@ -16,7 +16,6 @@ _CALLS = tuple(
     for inner in ("", ".state_dict_saver", ".state_dict_loader")
     for name in ("save", "async_save", "load")
 )
-_RANK = re.compile(r"(?:^|_)rank$|process_index$")
 
 
 class FolderOfEachRank(Rule):
@@ -106,12 +105,5 @@ def _has_rank(module: Module, folder: ast.expr) -> bool:
     """The name of the folder is put together with the number of the process."""
     said = behind(module, folder)
     names = [each for each in ast.walk(said) if isinstance(each, ast.Name)]
-    return any(_is_rank(each) for part in (said, *(behind(module, n) for n in names))
+    return any(is_rank(module, each) for part in (said, *(behind(module, n) for n in names))
                for each in ast.walk(part))  # fmt: skip
-
-
-def _is_rank(node: ast.AST) -> bool:
-    """`rank`, `dist.get_rank()`, `os.environ["RANK"]`."""
-    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-        return node.slice.value in ("RANK", "LOCAL_RANK")
-    return bool(_RANK.search(last_name(node)))

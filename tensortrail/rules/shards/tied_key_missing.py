@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.shards._tied_in_class import is_tie
+from tensortrail.rules.shared.classes import classes_named
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import is_true, keyword, receiver
 from tensortrail.rules.shared.origins import behind
@@ -162,7 +163,6 @@ def _tie_of(module: Module, load: ast.Call) -> ast.Assign | None:
     """The statement of the model's class that makes two of its names one tensor."""
     model = receiver(load)
     named = module.value_of(model).cls.rpartition(".")[2] if model is not None else ""
-    for each in module.nodes(ast.ClassDef):
-        if each.name == named:
-            return next((a for a in module.nodes(ast.Assign, each) if is_tie(module, a)), None)
-    return None
+    cls = next(iter(classes_named(module, named)), None)
+    bound = module.nodes(ast.Assign, cls) if cls is not None else ()
+    return next((each for each in bound if is_tie(module, each)), None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from tensortrail.rules.shared.classes import classes_named
 from tensortrail.rules.shared.objects import called, keyword, receiver
 from tensortrail.rules.view import Module
 
@@ -33,8 +34,7 @@ def class_emptied(module: Module, emptied: ast.Call) -> tuple[ast.ClassDef, ast.
             made = before.value
             if not isinstance(made, ast.Call) or meta_context(module, before) is None:
                 return None
-            classes = (each for each in module.nodes(ast.ClassDef) if each.name == called(made))
-            cls = next(classes, None)
+            cls = next(iter(classes_named(module, called(made))), None)
             return (cls, before) if cls is not None else None
     return None
 

@@ -6,7 +6,7 @@ import ast
 import copy
 import re
 
-from tensortrail.rules.shared.objects import called, is_self, receiver
+from tensortrail.rules.shared.objects import called, is_self, last_name, receiver
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.view import Module
 
@@ -19,6 +19,7 @@ _RANK = re.compile(
 )
 """`rank == 0` and the names that stand for it: that of a parameter is all that tells of it."""
 _ABOVE_ZERO = re.compile(r"rank(?:\(\))? (?:<|>(?!= 0))|\b0 < \w*rank\b")
+_NAMED = re.compile(r"(?:^|_)rank$|process_index$")
 _GIVES = frozenset("get_rank get_local_rank get_global_rank get_node_rank get_ordinal".split())
 _HOLDS = frozenset("process_index local_process_index global_rank local_rank".split())
 _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
@@ -40,6 +41,14 @@ def mentions_rank(module: Module, test: ast.expr) -> bool:
     """Another way to ask for the rank: with other questions, or `rank > 0`."""
     shown = _shown(module, test)
     return bool(_RANK.search(shown) or _ABOVE_ZERO.search(shown))
+
+
+def is_rank(module: Module, node: ast.AST) -> bool:
+    """The number of the process, by what gives it or by its name: `self.global_rank`."""
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        return node.slice.value in _VARIABLES
+    gives = isinstance(node, ast.expr) and _gives_rank(module, node)
+    return gives or _NAMED.search(last_name(node)) is not None
 
 
 def _shown(module: Module, test: ast.expr) -> str:
