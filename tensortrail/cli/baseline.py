@@ -109,7 +109,7 @@ def _judged(
     request: CheckRequest, result: CheckResult, baseline: Baseline
 ) -> Callable[[Entry], bool]:
     """Whether this check would have found what the entry stands for."""
-    from tensortrail.analyzer.choosing.own import CRASHED, IN_PART, OWN, UNREADABLE
+    from tensortrail.analyzer.choosing.own import OWN
     from tensortrail.analyzer.choosing.rule_index import listed
     from tensortrail.findings import Severity
 
@@ -117,10 +117,26 @@ def _judged(
     chosen = request.codes
     if chosen is None:
         chosen = frozenset(code for code, rule in rules.items() if rule.default)
-    found = [*result.findings, *result.known]
+    looked_at = _looked_at(request, result)
+
+    def judged(entry: Entry) -> bool:
+        if entry.code not in chosen and entry.code not in OWN:
+            return False
+        if not looked_at(baseline.file_of(entry)):
+            return False
+        silent_notes = entry.severity == Severity.NOTE.value and entry.code in rules
+        return not silent_notes or rules[entry.code].load().notes or request.wants_notes(entry.code)
+
+    return judged
+
+
+def _looked_at(request: CheckRequest, result: CheckResult) -> Callable[[str], bool]:
+    """Whether the check read all of a file, or would have if the file were still there."""
+    from tensortrail.analyzer.choosing.own import CRASHED, IN_PART, UNREADABLE
+
     broken = {
         os.path.abspath(each.site.file)
-        for each in found
+        for each in (*result.findings, *result.known)
         if each.code in (UNREADABLE, CRASHED, IN_PART)
     }
     files = {os.path.abspath(each) for each in result.files} - broken
@@ -131,15 +147,7 @@ def _judged(
         gone = not os.path.exists(file) and request.only is None
         return file in files or (gone and any(within(file, each) for each in folders))
 
-    def judged(entry: Entry) -> bool:
-        if not (entry.code in chosen or entry.code in OWN) or not looked_at(
-            baseline.file_of(entry)
-        ):
-            return False
-        silent_notes = entry.severity == Severity.NOTE.value and entry.code in rules
-        return not silent_notes or rules[entry.code].load().notes or request.wants_notes(entry.code)
-
-    return judged
+    return looked_at
 
 
 def _shown(path: str) -> str:

@@ -70,31 +70,14 @@ def read(
 ) -> Annotated:
     """`class_kind` tells what an instance of a class of that qualified name is, if known.
     `name` is the annotated variable's: a `str` called device is a device string."""
-    if annotation is None:
-        return NOTHING_SAID
     if isinstance(annotation, ast.Constant):
-        if isinstance(annotation.value, str):
-            try:
-                parsed = ast.parse(annotation.value, mode="eval").body
-            except (SyntaxError, ValueError):
-                return NOTHING_SAID
-            return read(parsed, qualified, class_kind, name)
+        annotation = _quoted(annotation)
+    if annotation is None or isinstance(annotation, ast.Constant):
         return NOTHING_SAID
     if isinstance(annotation, ast.BinOp) and isinstance(annotation.op, ast.BitOr):
         return _union([annotation.left, annotation.right], qualified, class_kind, name)
     if isinstance(annotation, ast.Subscript):
-        outer = qualified(annotation.value)
-        inner = annotation.slice
-        if outer in _UNION:
-            parts = inner.elts if isinstance(inner, ast.Tuple) else [inner]
-            return _union(parts, qualified, class_kind, name)
-        if outer in _TRANSPARENT:
-            first = inner.elts[0] if isinstance(inner, ast.Tuple) and inner.elts else inner
-            return read(first, qualified, class_kind, name)
-        if outer.startswith("jaxtyping.") and isinstance(inner, ast.Tuple) and inner.elts:
-            return read(inner.elts[0], qualified, class_kind, name)  # `Float[Tensor, "rows 3"]`
-        contents = _contents(outer, inner, qualified, class_kind)
-        return Annotated(_container(outer, inner, qualified), contents=contents)
+        return _subscripted(annotation, qualified, class_kind, name)
     dotted = qualified(annotation)
     if dotted == "str":  # any text: that it names a device is said by the variable alone
         return Annotated(frozenset({Kind.DEVICE_STRING if "device" in name else Kind.OTHER}))
@@ -104,6 +87,34 @@ def read(
         return Annotated(frozenset({Kind.OTHER}), dotted if dotted == "argparse.Namespace" else "")
     kind = class_kind(dotted) if dotted else None
     return Annotated(frozenset({kind} if kind else ()), dotted)
+
+
+def _quoted(annotation: ast.Constant) -> ast.expr | None:
+    """What an annotation in quotes says."""
+    if not isinstance(annotation.value, str):
+        return None
+    try:
+        return ast.parse(annotation.value, mode="eval").body
+    except (SyntaxError, ValueError):
+        return None
+
+
+def _subscripted(
+    annotation: ast.Subscript,
+    qualified: Callable[[ast.AST], str],
+    class_kind: Callable[[str], Kind | None],
+    name: str,
+) -> Annotated:
+    outer, inner = qualified(annotation.value), annotation.slice
+    parts = inner.elts if isinstance(inner, ast.Tuple) else [inner]
+    if outer in _UNION:
+        return _union(parts, qualified, class_kind, name)
+    if outer in _TRANSPARENT:
+        return read(parts[0] if parts else inner, qualified, class_kind, name)
+    if outer.startswith("jaxtyping.") and isinstance(inner, ast.Tuple) and parts:
+        return read(parts[0], qualified, class_kind, name)  # `Float[Tensor, "rows 3"]`
+    contents = _contents(outer, inner, qualified, class_kind)
+    return Annotated(_container(outer, inner, qualified), contents=contents)
 
 
 def _container(outer: str, inner: ast.expr, qualified: Callable[[ast.AST], str]) -> frozenset[Kind]:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from tensortrail.analyzer.reading.source import Source
 from tensortrail.findings import Edit
+
+if TYPE_CHECKING:
+    import libcst
+
+    Build = Callable[[Sequence[libcst.BaseStatement]], Sequence[libcst.BaseStatement]]
 
 _BARE_LINE_FEED = re.compile(r"(?<!\r)\n")
 
@@ -56,40 +62,39 @@ def under_try_finally(source: Source, first: ast.stmt, last: ast.stmt) -> Edit |
     return _rebuilt(source, first, last, build)
 
 
-def _rebuilt(source: Source, first: ast.stmt, last: ast.stmt, build: object) -> Edit | None:
+def _rebuilt(source: Source, first: ast.stmt, last: ast.stmt, build: Build) -> Edit | None:
     """The whole lines of the statements, replaced by what `build` makes of them."""
     import libcst
 
-    assert callable(build)
     start = source.offset(first.lineno, 0)
     end_line = last.end_lineno or last.lineno
     end = source.offset(end_line, len(source.line(end_line).encode()))
     lines = source.text(start, end)
     indent = lines[: len(lines) - len(lines.lstrip(" \t"))]
-    newline = source.line_end(start)
     if source.offset(first.lineno, first.col_offset) != start + len(indent.encode()):
         return None  # shares its line with something else
-    if not indent:
-        head, wrapped = "", lines
-    else:
-        head, wrapped = f"if 1:{newline}", lines
     try:
-        tree = libcst.parse_module(head + wrapped + newline)
-        holder = tree.body[0]
-        inner = holder.body if indent else None
-        body = inner.body if isinstance(inner, libcst.IndentedBlock) else tree.body
-        if any(
-            isinstance(each, libcst.SimpleStatementLine) and len(each.body) > 1 for each in body
-        ):
-            return None
-        new_body = build(body)
-        if isinstance(inner, libcst.IndentedBlock):
-            new_holder = holder.with_changes(body=inner.with_changes(body=new_body, indent=indent))
-            tree = tree.with_changes(body=[new_holder])
-        else:
-            tree = tree.with_changes(body=new_body)
-        code = tree.with_changes(default_indent=source.indent_unit).code
+        text = _lines_rebuilt(lines, indent, source.line_end(start), source.indent_unit, build)
     except libcst.ParserSyntaxError:
         return None
-    text = code.removeprefix(head).rstrip("\r\n")
-    return Edit(source.site(start, end), text)
+    return None if text is None else Edit(source.site(start, end), text)
+
+
+def _lines_rebuilt(
+    lines: str, indent: str, newline: str, indent_unit: str, build: Build
+) -> str | None:
+    """Indented lines are read as the body of an `if`, and keep their indent."""
+    import libcst
+
+    head = f"if 1:{newline}" if indent else ""
+    tree = libcst.parse_module(head + lines + newline)
+    holder = tree.body[0]
+    inner = holder.body if indent else None
+    body = inner.body if isinstance(inner, libcst.IndentedBlock) else tree.body
+    if any(isinstance(each, libcst.SimpleStatementLine) and len(each.body) > 1 for each in body):
+        return None
+    new_body = build(body)
+    if isinstance(inner, libcst.IndentedBlock):
+        new_body = [holder.with_changes(body=inner.with_changes(body=new_body, indent=indent))]
+    tree = tree.with_changes(body=new_body, default_indent=indent_unit)
+    return tree.code.removeprefix(head).rstrip("\r\n")

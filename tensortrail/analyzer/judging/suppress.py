@@ -6,7 +6,7 @@ import io
 import re
 import tokenize
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tensortrail.analyzer.choosing.mistyped import code_meant
 from tensortrail.analyzer.choosing.own import UNUSED, own_finding
@@ -128,45 +128,33 @@ def silenced(finding: Finding, suppressions: Sequence[Suppression]) -> bool:
 def _unused(
     suppression: Suppression, source: Source, known_codes: Collection[str]
 ) -> Iterable[Finding]:
-    ours = {code for code in suppression.codes if code in known_codes}
-    unused = sorted(ours - suppression.used)
-    if suppression.is_noqa:
-        if not unused:
-            return  # other tools' codes, or a bare noqa that may be theirs
-    elif suppression.codes:
-        unused = sorted(ours - suppression.used)
-        if not unused and suppression.codes == ours:
-            return
-    elif suppression.used:
+    known = suppression.codes & frozenset(known_codes)
+    unused = sorted(known - suppression.used)
+    if not _is_in_vain(suppression, known, unused):
         return
     start = source.offset(suppression.line, 0)
     line = source.line(suppression.line)
     before = line[: suppression.column]
-    site = source.site(
-        start + len(before.encode()), start + len((before + suppression.text).encode())
-    )
-    unknown = sorted(suppression.codes - ours)
+    begin, end = (len(each.encode()) for each in (before, before + suppression.text))
+    site = source.site(start + begin, start + end)
+    unknown = sorted(suppression.codes - known)
     if unknown and not suppression.is_noqa:
         meant = _meant(unknown, known_codes)
         yield own_finding(UNUSED, f"this comment names no rule: {meant}", site)
         return
     named = ", ".join(unused) or "anything"
     finding = own_finding(UNUSED, f"this comment does not suppress {named} here", site)
-    left = sorted(suppression.codes - set(unused))
-    fix = _removal(suppression, source, line, left)
-    yield (
-        finding
-        if fix is None
-        else Finding(
-            finding.code,
-            finding.name,
-            finding.message,
-            finding.severity,
-            finding.confidence,
-            site,
-            fixes=(fix,),
-        )
-    )
+    fix = _removal(suppression, source, line, sorted(suppression.codes - set(unused)))
+    yield replace(finding, fixes=(fix,) if fix else ())
+
+
+def _is_in_vain(suppression: Suppression, known: frozenset[str], unused: Sequence[str]) -> bool:
+    """Whether a part of the comment, or all of it, does nothing."""
+    if suppression.is_noqa:
+        return bool(unused)  # else other tools' codes, or a bare noqa that may be theirs
+    if suppression.codes:
+        return bool(unused) or suppression.codes != known
+    return not suppression.used
 
 
 def _meant(words: Iterable[str], known: Collection[str]) -> str:

@@ -77,33 +77,42 @@ class QuantizationMismatch(Rule):
         config, method = _quantization(told)
         if method == "torchao" and any(file.format is Format.TORCH for file in checkpoint.files):
             return  # a pickle holds the tensors of torchao whole
-        path = os.path.join(checkpoint.path, MODEL_CONFIG)
         lost = [name for name in packed if _scale_of(name, tensors) == ""]
         lost += _unlike_the_others(packed, tensors) if method in _BY_TYPE else []
+        path = os.path.join(checkpoint.path, MODEL_CONFIG)
         if packed and not config and not _OTHER_CONFIGS & checkpoint.names:
-            yield self.finding_in_file(
-                path,
-                f"{listed(packed)} {_verb(packed)} packed, and {MODEL_CONFIG} has no {_CONFIG}",
-                "take the one that was saved with the weights: `hf download REPO config.json`",
-                line=1,
-                evidence={"expected": _CONFIG, "found": "none"},
-            )
+            yield self._without_config(path, packed)
         elif method in _PACKING and tensors and not packed:
-            yield self.finding_in_file(
-                path,
-                f"{MODEL_CONFIG} says the weights are quantized ({method}), and none of them is",
-                "remove `quantization_config`, or get the quantized weights",
-                line=1,
-                evidence={"expected": method, "found": counted(len(tensors), "plain tensor")},
-            )
+            yield self._without_packed(path, method, len(tensors))
         elif lost:
-            yield self.finding_in_file(
-                path,
-                f"{listed(lost)} {'has' if len(lost) == 1 else 'have'} no scales",
-                "get the shard that holds the scales, or quantize and save again",
-                line=1,
-                severity=Severity.ERROR,
-            )
+            yield self._without_scales(path, lost)
+
+    def _without_config(self, path: str, packed: list[str]) -> Finding:
+        return self.finding_in_file(
+            path,
+            f"{listed(packed)} {_verb(packed)} packed, and {MODEL_CONFIG} has no {_CONFIG}",
+            "take the one that was saved with the weights: `hf download REPO config.json`",
+            line=1,
+            evidence={"expected": _CONFIG, "found": "none"},
+        )
+
+    def _without_packed(self, path: str, method: str, plain: int) -> Finding:
+        return self.finding_in_file(
+            path,
+            f"{MODEL_CONFIG} says the weights are quantized ({method}), and none of them is",
+            "remove `quantization_config`, or get the quantized weights",
+            line=1,
+            evidence={"expected": method, "found": counted(plain, "plain tensor")},
+        )
+
+    def _without_scales(self, path: str, lost: list[str]) -> Finding:
+        return self.finding_in_file(
+            path,
+            f"{listed(lost)} {'has' if len(lost) == 1 else 'have'} no scales",
+            "get the shard that holds the scales, or quantize and save again",
+            line=1,
+            severity=Severity.ERROR,
+        )
 
 
 def _is_packed(name: str, tensor: StoredTensor, tensors: Mapping[str, StoredTensor]) -> bool:
