@@ -141,24 +141,29 @@ def _ended(recorder: Recorder, call: Call, around: list[Call], result: Any) -> N
             outer.freed += moves
         else:
             outer.told |= call.told | {new.number for _, new in moves}
-    for (source, target), pairs in _by_devices(moves).items():
-        more = f"and {len(pairs) - 1} more " if len(pairs) > 1 else ""
-        facts = {
-            "said": f"{more}went {source} -> {target} inside {call.name}()",
-            "library": LIBRARY,
-            "call": name,
-            "class": type(call.module).__name__,
-            "setting": SETTING,
-            "value": call.value,
-            "from": source,
-            "to": target,
-            "count": len(pairs),
-            "bytes": sum(new.described.nbytes for _, new in pairs),
-            "storages": _numbers(new for _, new in pairs),
-        }
-        facts |= _takes((around or [call])[0])
+    for devices, pairs in _by_devices(moves).items():
         old, new = pairs[0]
+        facts = _told_of(call, name, devices, pairs) | _takes((around or [call])[0])
         recorder.note(Did.HOOK, new, old, call.name, facts)
+
+
+def _told_of(call: Call, name: str, devices: tuple[str, str], moves: Moves) -> dict[str, Any]:
+    """What a call moved from one device to another."""
+    source, target = devices
+    more = f"and {len(moves) - 1} more " if len(moves) > 1 else ""
+    return {
+        "said": f"{more}went {source} -> {target} inside {call.name}()",
+        "library": LIBRARY,
+        "call": name,
+        "class": type(call.module).__name__,
+        "setting": SETTING,
+        "value": call.value,
+        "from": source,
+        "to": target,
+        "count": len(moves),
+        "bytes": sum(new.described.nbytes for _, new in moves),
+        "storages": _numbers(new for _, new in moves),
+    }
 
 
 def _takes(outermost: Call) -> dict[str, str]:
