@@ -74,8 +74,8 @@ NAMES: Mapping[str, Mapping[str, str]] = {
   torchvision.ops.box_convert torchvision.ops.clip_boxes_to_image torchvision.ops.masks_to_boxes
   torchvision.ops.boxes.box_area torchvision.ops.boxes.clip_boxes_to_image""",
         "processes": """
-  all_to_all_single all_to_all all_gather all_gather_into_tensor gather scatter
-  reduce_scatter reduce_scatter_tensor""",
+  all_to_all_single all_to_all all_gather all_gather_into_tensor all_gather_single gather scatter
+  reduce_scatter reduce_scatter_single reduce_scatter_tensor""",
     },
     "keeps": {
         # A tensor method whose result lies where the tensor does.

@@ -12,7 +12,8 @@ from tensortrail.rules.view import FunctionNode, Module
 
 OF_TORCH = {
     "all_reduce": 0, "broadcast": 0, "reduce": 0, "send": 0, "recv": 0, "gather": 0,
-    "all_gather": 1, "all_gather_into_tensor": 1, "reduce_scatter_tensor": 1,
+    "all_gather": 1, "all_gather_into_tensor": 1, "all_gather_single": 1,
+    "reduce_scatter_tensor": 1, "reduce_scatter_single": 1,
 }  # fmt: skip
 """Collectives of `torch.distributed`, with the position of the tensor that is passed around."""
 _OF_ACCELERATE = ("gather", "gather_for_metrics", "reduce", "pad_across_processes")

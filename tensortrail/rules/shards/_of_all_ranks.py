@@ -10,9 +10,10 @@ from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.view import Module
 
 _COLLECTIVES = (
-    "all_reduce all_gather all_gather_into_tensor all_gather_object all_to_all all_to_all_single "
-    "barrier broadcast broadcast_object_list gather gather_object monitored_barrier reduce "
-    "reduce_scatter reduce_scatter_tensor scatter scatter_object_list"
+    "all_reduce all_gather all_gather_into_tensor all_gather_single all_gather_object all_to_all "
+    "all_to_all_single barrier broadcast broadcast_object_list gather gather_object "
+    "monitored_barrier reduce reduce_scatter reduce_scatter_single reduce_scatter_tensor scatter "
+    "scatter_object_list"
 ).split()
 _OF_ACCELERATORS = frozenset(
     "save_state load_state gather gather_for_metrics reduce wait_for_everyone get_state_dict "

@@ -136,6 +136,24 @@ class Recorder:
             facts,
         )
 
+    def note_alike(
+        self, did: Did, entry: Entry, op: str, facts: Mapping[str, int], site: int = 0
+    ) -> None:
+        """As `note`, of many events that have the same facts at a line: these are written once."""
+        writer, site = self.writer, site or self.site(sys._getframe(1))
+        asked = self._wants or self.last_writers is not None or self.of_thread.library_hook
+        if asked or writer.thinner.active or not self.active:
+            self.note(did, entry, op=op, facts=facts, site=site)
+            return
+        if self.dead:
+            self.storages.bury()
+        code, context = CODE[did], self.context()
+        said = code, context, site, op, *facts.values()
+        kind = writer.kinds.get(said)
+        if kind is None:
+            kind = writer.kinds[said] = writer.kind(code, context, site, self.op(op), (), facts)
+        writer.short(kind, entry.number)
+
     def suspects(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None) -> bool:
         """Whether an operation must be looked at. Most ask one tensor something, or run on plain
         tensors of one device."""

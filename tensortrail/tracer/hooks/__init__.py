@@ -9,11 +9,14 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Iterator
+from functools import cache
 from types import ModuleType
 
 
-def all_hooks() -> list[ModuleType]:
-    return [file for file in _files() if hasattr(file, "install")]
+@cache
+def all_hooks() -> tuple[ModuleType, ...]:
+    """Looked for once: each folder has to be listed."""
+    return tuple(file for file in _files() if hasattr(file, "install"))
 
 
 def _files() -> Iterator[ModuleType]:

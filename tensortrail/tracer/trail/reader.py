@@ -187,7 +187,7 @@ FORMS: dict[int, tuple[type, ...]] = {
     SOURCE: (int, int, str),
 }
 WHOLE = {int}
-KIND_FORM: tuple[type, ...] = (*(int,) * 6, tuple)
+KIND_FORM: tuple[type, ...] = (*(int,) * 6, tuple, dict)
 DESCRIPTION: tuple[type, ...] = (int, int, int, tuple, int)
 NO_FACTS: Mapping[str, Any] = {}
 PADDING: Row = (0, 0, 0, 0, 0, 0, 0, NO_FACTS)
@@ -229,6 +229,7 @@ def _take(part: Part, rows: list[Any]) -> bool:
 
 
 def _take_kind(part: Part, row: Row) -> bool:
+    row = row if len(row) > 7 else (*row, NO_FACTS)
     if tuple(map(type, row)) != KIND_FORM or not EVENT <= row[2] < LAST:
         return False
     if row[6] and (
@@ -248,8 +249,8 @@ def _lengthened(part: Part, row: Row, events: list[Row]) -> int:
         if (said := kinds.get(kind)) is None:
             misfits += 1
             continue
-        code, context, site, op, description = said
-        events.append((code, time, context, site, storage, other, op, NO_FACTS))
+        code, context, site, op, description, facts = said
+        events.append((code, time, context, site, storage, other, op, facts))
         if description:
             storages[storage] = (STORAGE, storage, *description)
     return misfits

@@ -197,12 +197,21 @@ class TrailWriter:
         if len(rows) >= self._rows_a_frame or now >= self._due:
             self.flush()
 
-    def kind(self, code: int, context: int, site: int, op: int, description: Row = ()) -> int:
+    def kind(
+        self,
+        code: int,
+        context: int,
+        site: int,
+        op: int,
+        description: Row = (),
+        facts: Mapping[str, Any] | None = None,
+    ) -> int:
         """The number of a new kind, for `kinds`. With the description of a storage each event of it
         tells of a new one."""
         number = next(self._kind_numbers)
         self._codes[number] = code
-        self._rows.append((KIND, number, code, context, site, op, description))
+        row = KIND, number, code, context, site, op, description
+        self._rows.append((*row, facts) if facts else row)
         return number
 
     def short(self, kind: int, storage: int, other: int = 0) -> None:

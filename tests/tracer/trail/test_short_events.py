@@ -18,7 +18,7 @@ from tensortrail.tracer.trail.writer import TrailWriter
 
 from .samples import HEADER, frame, trail_of
 
-MOVE, COPY, FREE = CODE[Did.MOVE], CODE[Did.COPY], CODE[Did.FREE]
+MOVE, COPY, FREE, RESIZE = (CODE[each] for each in (Did.MOVE, Did.COPY, Did.FREE, Did.RESIZE))
 
 
 def writing(folder: Path, limit: int = 1 << 30) -> tuple[TrailWriter, Path]:
@@ -38,12 +38,14 @@ def test_short_events_are_read_as_long_ones(tmp_path: Path) -> None:
     described = writer.description("meta", 16, "float32", (4,), "")
     source = writer.storage("cpu", 16, "float32", (4,), "")
     made, old = (writer.kind(MOVE, context, site, op, each) for each in (described, ()))
+    grown = writer.kind(RESIZE, context, site, op, (), {"before": 0, "after": 16})
     first, second = (next(writer.storage_numbers) for _ in range(2))
     writer.short(made, first, source)
     writer.event(COPY, context, site, first, source)
     writer.short(old, first, source)
     writer.short(FREED, first)
     writer.short(made, second, source)
+    writer.short(grown, second)
     writer.close()
     part = read_part(str(path))
     assert not part.damage
@@ -54,6 +56,7 @@ def test_short_events_are_read_as_long_ones(tmp_path: Path) -> None:
         (MOVE, context, site, first, source, op, {}),
         (FREE, 0, 0, first, 0, 0, {}),
         (MOVE, context, site, second, source, op, {}),
+        (RESIZE, context, site, second, 0, op, {"before": 0, "after": 16}),
     ]
     assert part.storages[first] == (STORAGE, first, *described)
     assert part.storages[second] == (STORAGE, second, *described)
@@ -150,6 +153,7 @@ BROKEN = {
     "a kind without an end": (KIND, 1, MOVE, 0, 0),
     "a described kind without a shape": (KIND, 1, MOVE, 0, 0, 0, (1, 2, 3, 4, 5)),
     "a shape of texts": (KIND, 1, MOVE, 0, 0, 0, (1, 2, 3, ("x",), 5)),
+    "facts that are none": (KIND, 1, MOVE, 0, 0, 0, (), 7),
     "an event cut off": (SHORT, FREED, 1, 2),
     "an event of texts": (SHORT, FREED, "1", 2, 0),
     "an unknown kind": (SHORT, 9, 1, 2, 0),

@@ -20,12 +20,13 @@ from tensortrail.tracer.trail.last_state import Standing
 
 LIBRARY = "torch.distributed.distributed_c10d"
 NAMES = (
-    "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "all_to_all",
-    "all_to_all_single", "all_gather_coalesced", "all_reduce_coalesced", "barrier",
+    "all_gather", "all_gather_into_tensor", "all_gather_object", "all_gather_single", "all_reduce",
+    "all_to_all", "all_to_all_single", "all_gather_coalesced", "all_reduce_coalesced", "barrier",
     "batch_isend_irecv", "broadcast", "broadcast_object_list", "destroy_process_group", "gather",
     "gather_object", "irecv", "isend", "monitored_barrier", "new_group",
-    "recv", "recv_object_list", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter",
-    "scatter_object_list", "send", "send_object_list", "_broadcast_coalesced",
+    "recv", "recv_object_list", "reduce", "reduce_scatter", "reduce_scatter_single",
+    "reduce_scatter_tensor", "scatter", "scatter_object_list", "send", "send_object_list",
+    "_broadcast_coalesced",
 )  # fmt: skip
 
 

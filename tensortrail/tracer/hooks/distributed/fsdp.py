@@ -1,24 +1,32 @@
 """FSDP2 shards, gathers and frees parameters; this notes which, and whose memory it uses.
 
-Where it asks each parameter what it is and resizes its storage, the mode is off: it would see some
-hundred calls at each gathering, and act on none."""
+Where it gathers, frees and reduces them without code of others, the mode is off: it would see some
+hundred calls a step, and act on few."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 import torch
-from torch._C import DisableTorchFunction
 from torch.compiler import is_compiling
-from torch.nn import Module
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.hooks.distributed.fsdp_alone import (
+    changes_alone,
+    gathers_alone,
+    only_copies,
+    reduces_alone,
+)
 from tensortrail.tracer.hooks.distributed.fsdp_shards import Shards
 from tensortrail.tracer.hooks.shared.looking import looking_before
 from tensortrail.tracer.hooks.torch.storage_methods import resized_at_one_line
 from tensortrail.tracer.patching.mode_stack import stepped_aside
 from tensortrail.tracer.patching.patches import Around, Patches
+from tensortrail.tracer.watching.arming import kept_on
 from tensortrail.tracer.watching.mode import TrailMode
 
 LIBRARY = "torch.distributed.fsdp._fully_shard._fully_shard"
@@ -53,6 +61,11 @@ def install(recorder: Recorder, patches: Patches) -> None:
     )
     patches.wrap(_fsdp_collectives, "_get_all_gather_input_metadatas", _asking)
     patches.wrap(_fsdp_param_group, "foreach_all_gather_copy_out", _copying_out(recorder))
+    if (giver := getattr(_fsdp_collectives, "DefaultAllocMixin", None)) is not None:
+        patches.wrap(giver, "allocate", _allocating(recorder))
+        gathering = _gathering(recorder, giver.allocate)
+        patches.wrap(_fsdp_param_group, "foreach_all_gather", gathering)
+        patches.wrap(FSDPParamGroup, "post_backward", _reducing(recorder, giver.allocate))
     for method, op in CHANGES.items():
         patches.wrap(FSDPParamGroup, method, _changing(recorder, shards, method, op))
 
@@ -88,7 +101,7 @@ def _resetting(recorder: Recorder, shards: Shards) -> Around:
 def _changing(recorder: Recorder, shards: Shards, method: str, op: str) -> Around:
     def around(original: Any, group: Any) -> Any:
         was = group._sharded_state
-        if method in ALONE and recorder.guarded(_is_alone, group):
+        if method in ALONE and recorder.guarded(changes_alone, group):
             with stepped_aside(TrailMode), resized_at_one_line(recorder):
                 result = original(group)
         else:
@@ -103,20 +116,6 @@ def _changing(recorder: Recorder, shards: Shards, method: str, op: str) -> Aroun
     return around
 
 
-def _is_alone(_: Recorder, group: Any) -> bool:
-    """Whether no code of others runs when parameters are put into their modules, and none of them
-    is frozen by it."""
-    with DisableTorchFunction():
-        for each in group.fsdp_params:
-            info, gathered = each._module_info, getattr(each, "_unsharded_param", None)
-            if gathered is None or gathered.requires_grad != each.sharded_param.requires_grad:
-                return False
-            for module in (info.module, *info.shared_modules):
-                if type(module).__setattr__ is not Module.__setattr__:
-                    return False
-    return True
-
-
 def _asking(original: Any, *args: Any, **kwargs: Any) -> Any:
     with stepped_aside(TrailMode):
         return original(*args, **kwargs)
@@ -127,26 +126,57 @@ def _copying_out(recorder: Recorder) -> Around:
     for it."""
 
     def around(original: Any, gathered: Any, params: Any, *args: Any, **kwargs: Any) -> Any:
-        if not recorder.guarded(_only_copies, params):
+        if not recorder.guarded(only_copies, params):
             return original(gathered, params, *args, **kwargs)
         recorder.guarded(lambda of: of.cut_graphs.switched(False))  # it runs without gradients
-        try:
-            with stepped_aside(TrailMode), resized_at_one_line(recorder, filled=True):
-                return original(gathered, params, *args, **kwargs)
-        except Exception as error:
-            operands = (
-                gathered.all_gather_output,
-                [t for each in params for t in each.all_gather_outputs],
-            )
-            recorder.failures.saw(torch.split_with_sizes_copy, operands, {}, error)
-            raise
+        written = (tensor for each in params for tensor in each.all_gather_outputs)
+        operands = chain((gathered.all_gather_output,), written)
+        with (
+            _mode_aside(recorder, torch.split_with_sizes_copy, operands),
+            resized_at_one_line(recorder, filled=True),
+        ):
+            return original(gathered, params, *args, **kwargs)
 
     return around
 
 
-def _only_copies(recorder: Recorder, params: Any) -> bool:
-    """Not at the first time, when it makes the storages, and not along another dimension, where it
-    makes copies to be put together. An audit wants to see who writes."""
-    return recorder.last_writers is None and all(
-        each.all_gather_outputs and not each.fsdp_placement.dim for each in params
-    )
+def _allocating(recorder: Recorder) -> Around:
+    """What is gathered and reduced gets new memory, which is told of also where the mode is off."""
+
+    def around(original: Any, *args: Any, **kwargs: Any) -> Any:
+        with kept_on(recorder):
+            return original(*args, **kwargs)
+
+    return around
+
+
+def _gathering(recorder: Recorder, allocate: Any) -> Around:
+    def around(original: Any, params: Any, *args: Any, **kwargs: Any) -> Any:
+        if not args or not recorder.guarded(gathers_alone, params, args[-1], allocate):
+            return original(params, *args, **kwargs)
+        recorder.guarded(lambda of: of.cut_graphs.switched(False))  # it runs without gradients
+        with _mode_aside(recorder, original, (each.sharded_param for each in params)):
+            return original(params, *args, **kwargs)
+
+    return around
+
+
+def _reducing(recorder: Recorder, allocate: Any) -> Around:
+    def around(original: Any, group: Any, *args: Any, **kwargs: Any) -> Any:
+        if not recorder.guarded(reduces_alone, group, allocate):
+            return original(group, *args, **kwargs)
+        with _mode_aside(recorder, original, (each.sharded_param for each in group.fsdp_params)):
+            return original(group, *args, **kwargs)
+
+    return around
+
+
+@contextmanager
+def _mode_aside(recorder: Recorder, func: Any, operands: Iterable[Any]) -> Iterator[None]:
+    """The mode is off. Of an error these are the operands, which are asked for only then."""
+    try:
+        with stepped_aside(TrailMode):
+            yield
+    except Exception as error:
+        recorder.failures.saw(func, tuple(operands), {}, error)
+        raise

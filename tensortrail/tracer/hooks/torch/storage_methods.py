@@ -77,7 +77,7 @@ def _resized(recorder: Recorder, storage: Any, before: int, after: int) -> None:
     if several is not None:
         site = several.site = several.site or recorder.site_here()
     facts = {"before": before, "after": after}
-    recorder.note(Did.RESIZE, entry, op="UntypedStorage.resize_", facts=facts, site=site)
+    recorder.note_alike(Did.RESIZE, entry, "UntypedStorage.resize_", facts, site)
     if not after:
         recorder.fresh_memory.freed(entry.number)
     elif after > before:
