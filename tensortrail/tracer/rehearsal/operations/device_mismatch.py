@@ -109,6 +109,8 @@ def _convolution(places: Sequence[Place], args: Arguments) -> None:
             continue
         if "cpu" not in (place, home):
             refuse(name, place, home, "wrapper_CUDA__cudnn_convolution")
+        if home != "cpu" and _is_by_channel(args):
+            refuse(name, place, home, "wrapper_CUDA___conv_depthwise2d")
         other = " or input should be a MKLDNN tensor and weight is a dense tensor"
         raise RuntimeError(
             f"Input type ({_type(first)}) and {name} type ({_type(tensor)}) should be the same"
@@ -121,6 +123,14 @@ def _is_small(args: Arguments) -> bool:
     given = [each.inner if isinstance(each, SimTensor) else each for each in args[:9]]
     chosen = torch._C._select_conv_backend(*given)
     return bool(chosen == torch._C._ConvBackend.Slow2d)
+
+
+def _is_by_channel(args: Arguments) -> bool:
+    """A convolution of each channel by itself, for which a GPU has a kernel of torch's own."""
+    given, weight, groups = args[0], args[1], args[8]
+    channels = given.shape[1]
+    flat = given.dim() in (3, 4) and not args[6]  # not transposed
+    return bool(flat and groups == channels > 1 and not weight.shape[0] % channels)
 
 
 def _foreach(func: Any, places: Sequence[Place]) -> None:
