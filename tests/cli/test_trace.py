@@ -204,6 +204,13 @@ def test_an_ordinary_failure_is_left_alone(tmp_path: Path) -> None:
     assert "the program ended with RuntimeError, which is not explained by this run" in errors
 
 
+def test_a_rehearsal_says_that_it_ended_the_program_itself(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text("import torch\ntorch.cuda.CUDAGraph()")
+    code, _, errors = traced(tmp_path, "--rehearse", "cuda", "script.py")
+    assert code == 1
+    assert "NotRehearsed ended the rehearsal, not the program" in errors
+
+
 def test_the_end_tells_where_the_trail_is(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(MIXED.replace("    print", "    # print"))
     code, _, errors = traced(tmp_path, "script.py")

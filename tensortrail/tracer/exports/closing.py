@@ -25,11 +25,11 @@ def closing(
     findings: Sequence[Finding],
     directory: str,
     color: bool = False,
-    error: str = "",
+    ended: str = "",
     explained: bool = False,
 ) -> str:
-    """`error` is the class of an exception that ended the program and was not explained. Where one
-    was, the explanation said what to change."""
+    """`ended` tells of an exception that ended the program and was not explained. Where one was,
+    the explanation said what to change."""
     summary = Summary(timeline)
     events = counted(sum(summary.counts.values()), "event")
     lines = [inert(f"tensortrail: {events} in {directory}")]
@@ -37,8 +37,8 @@ def closing(
     if met := summary.meetings:
         lines.append(f"  {counted(len(met), 'place')} where tensors of different devices met")
     lines += shown(lines_of(findings, not explained), MOST_FINDINGS, color)
-    if error and not findings:
-        lines.append(inert(f"  the program ended with {error}, which is not explained by this run"))
+    if ended and not findings:
+        lines.append(inert(f"  {ended}"))
     lines += _without_gpu(timeline, findings, summary)
     lines += _still_open(timeline)
     lines += (inert(each) for each in commands(any(map(has_patch, findings)), directory))
