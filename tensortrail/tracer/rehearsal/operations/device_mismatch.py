@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tensortrail.tracer.rehearsal import state
 from tensortrail.tracer.rehearsal.operations.declared import Kernel, kernel
 from tensortrail.tracer.rehearsal.tensor.simulated import SimTensor, type_name
 
@@ -19,6 +20,14 @@ Arguments = Sequence[Any]
 
 def check(func: Any, named: Sequence[tuple[str, Tensor]], args: Arguments) -> None:
     """Raise as a GPU build would if these operands may not meet."""
+    try:
+        _check(func, named, args)
+    except RuntimeError as error:
+        state.refusal = str(error)
+        raise
+
+
+def _check(func: Any, named: Sequence[tuple[str, Tensor]], args: Arguments) -> None:
     places = [(name, t, str(t.device)) for name, t in named]
     devices = {place for _, _, place in places}
     if len(devices) < 2 or "meta" in devices:
