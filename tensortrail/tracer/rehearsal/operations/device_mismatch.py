@@ -135,11 +135,13 @@ def _is_small(args: Arguments) -> bool:
 
 
 def _is_by_channel(args: Arguments) -> bool:
-    """A convolution of each channel by itself, for which a GPU has a kernel of torch's own."""
+    """A convolution of each channel by itself, for which a GPU has a kernel of torch's own; cuDNN
+    may take those of narrow numbers, and with the channels last."""
     given, weight, groups = args[0], args[1], args[8]
-    channels = given.shape[1]
-    flat = given.dim() in (3, 4) and not args[6]  # not transposed
-    return bool(flat and groups == channels > 1 and not weight.shape[0] % channels)
+    transposed, channels = args[6], given.shape[1]
+    plain = given.dtype in (torch.float32, torch.float64) and given.is_contiguous()
+    by_channel = groups == channels > 1 and not weight.shape[0] % channels
+    return bool(plain and by_channel and given.dim() in (3, 4) and not transposed)
 
 
 def _foreach(func: Any, places: Sequence[Place]) -> None:
