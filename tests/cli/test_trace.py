@@ -56,7 +56,7 @@ PROGRAMS = {
     ),
     "an exception of torch's": "import torch\ntorch.ones(2) + torch.ones(3)",
     "an exception inside a function of torch's": (
-        "import torch\ntorch.nn.functional.embedding(torch.tensor([9]), torch.ones(2, 2))"
+        "import torch\ntorch.nn.functional.group_norm(torch.ones(2, 3), 2)"
     ),
     "a forward call that torch tells of, and an exception inside a class of tensors": (
         "import copy, torch\nclass Own(torch.Tensor):\n    @classmethod\n"
