@@ -21,6 +21,11 @@ NOTES = ("short", "full", "hidden")
 """How much of a finding that is a note is shown."""
 
 
+def counts(severity: str, fail_on: str) -> bool:
+    """Whether a finding of that severity makes a check fail."""
+    return SEVERITIES.index(severity) >= SEVERITIES.index(fail_on)
+
+
 class ConfigError(Exception):
     """The configuration cannot be used; the message says where and what to do."""
 

@@ -17,7 +17,7 @@ from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
 from tensortrail.cli.left_out import notes, why_nothing
 from tensortrail.cli.request import configuration, paths_of, refuse_mixed_up, requested, shown
 from tensortrail.cli.selection import some_read_code, why_no_rule
-from tensortrail.config import SEVERITIES, Config
+from tensortrail.config import Config, counts
 from tensortrail.plurals import counted
 
 if TYPE_CHECKING:
@@ -147,8 +147,7 @@ def _say_all(lines: Iterable[str]) -> None:
 
 
 def _code(findings: Iterable[Finding], config: Config, options: Namespace) -> int:
-    counting = SEVERITIES[SEVERITIES.index(config.fail_on) :]
-    found = any(each.severity.value in counting for each in findings)
+    found = any(counts(each.severity.value, config.fail_on) for each in findings)
     return FOUND if found and not options.exit_zero else CLEAN
 
 

@@ -14,6 +14,7 @@ from tensortrail.cli.exit_codes import FOUND, STOPPED
 from tensortrail.standard_error import write_beside
 from tensortrail.tracer.identity.unrecorded_frames import without_our_frames
 from tensortrail.tracer.recording.stop import Stopped
+from tensortrail.tracer.rehearsal.lacks import Lacking
 from tensortrail.tracer.trail.outcome import how_ended
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class Ending:
         self._pid = os.getpid()
         self.code: Any = 0
         self.interrupted = False
-        self.error = ""
+        self.ended = ""
         """The class of the exception that ended the program, if nothing explained it."""
         self._explained = False
 
@@ -53,7 +54,7 @@ class Ending:
             self.interrupted = type(error) is KeyboardInterrupt
             self._explained = self._shows(error)
             if isinstance(error, Exception) and not self._explained:
-                self.error = type(error).__name__
+                self.ended = _unexplained(error)
             sys.excepthook = lambda *_: None  # it was printed already
 
     def finish(self) -> None:
@@ -117,7 +118,7 @@ class Ending:
         for line in self._lines_before(timeline, report):
             say(f"tensortrail: {line}")
         shown = os.path.relpath(self._running.directory)
-        write_beside(closing(timeline, report.findings, shown, color, self.error, self._explained))
+        write_beside(closing(timeline, report.findings, shown, color, self.ended, self._explained))
 
     def _lines_before(self, timeline: RunTimeline, report: Report) -> Iterator[str]:
         """What was asked for beside the findings, and what went wrong in looking for them."""
@@ -128,3 +129,10 @@ class Ending:
         if self._options.audit:
             yield from self._running.audit.told()
         yield from (each for each in report.problems if each not in timeline.trouble)
+
+
+def _unexplained(error: Exception) -> str:
+    kind = type(error).__name__
+    if isinstance(error, Lacking):
+        return f"{kind} ended the rehearsal, not the program: a real GPU has what is asked for here"
+    return f"the program ended with {kind}, which is not explained by this run"

@@ -125,6 +125,12 @@ def test_previews_and_diffs() -> None:
     assert "No newline at end of file" in diff
 
 
+def test_a_byte_order_mark_is_not_in_a_preview() -> None:
+    data = b"\xef\xbb\xbf" + b'def f(t): return t.weight.device == "meta"\n'
+    (first, *_) = with_previews(find("a.py", data), lambda path: data)
+    assert '\n-def f(t): return t.weight.device == "meta"' in first.fixes[0].preview
+
+
 EXAMPLES = [
     example.source
     for rule in all_rules().values()

@@ -60,6 +60,17 @@ def test_a_damaged_one_in_text(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["doctor", str(path), "--exit-zero"]) == 0
 
 
+def test_a_note_alone_does_not_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    header = json.dumps({"a": {"dtype": "F32", "shape": [8], "data_offsets": [0, 32]}}).encode()
+    header += b" " * (3 - len(header) % 4)  # so that the data begin at an odd byte
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header + DATA)
+    code, out, _ = run(capsys, str(path))
+    assert code == 0
+    assert "note[CKP809]" in out
+    assert run(capsys, str(path), "--fail-on", "note")[0] == 1
+
+
 def test_each_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path / "model.safetensors", DATA[:20])
     size = path.stat().st_size

@@ -56,7 +56,7 @@ PROGRAMS = {
     ),
     "an exception of torch's": "import torch\ntorch.ones(2) + torch.ones(3)",
     "an exception inside a function of torch's": (
-        "import torch\ntorch.nn.functional.embedding(torch.tensor([9]), torch.ones(2, 2))"
+        "import torch\ntorch.nn.functional.group_norm(torch.ones(2, 3), 2)"
     ),
     "a forward call that torch tells of, and an exception inside a class of tensors": (
         "import copy, torch\nclass Own(torch.Tensor):\n    @classmethod\n"
@@ -202,6 +202,13 @@ def test_an_ordinary_failure_is_left_alone(tmp_path: Path) -> None:
     assert code == 1
     assert "what was where" not in errors
     assert "the program ended with RuntimeError, which is not explained by this run" in errors
+
+
+def test_a_rehearsal_says_that_it_ended_the_program_itself(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text("import torch\ntorch.cuda.CUDAGraph()")
+    code, _, errors = traced(tmp_path, "--rehearse", "cuda", "script.py")
+    assert code == 1
+    assert "NotRehearsed ended the rehearsal, not the program" in errors
 
 
 def test_the_end_tells_where_the_trail_is(tmp_path: Path) -> None:

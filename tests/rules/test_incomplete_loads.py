@@ -137,6 +137,23 @@ net.load_state_dict(torch.load(whole, map_location="cpu"), assign=True)  {MARK}
     assert finding.message == "`assign=True` replaced 4 weights cuda:0 -> cpu"
 
 
+QUANTIZED = "from torchao.quantization import Int8WeightOnlyConfig, quantize_\n"
+QUANTIZE = "quantize_(net, Int8WeightOnlyConfig())"
+ASSIGN = "net.load_state_dict(torch.load(whole), assign=True)"
+
+
+def test_assigned_weights_are_quantized_no_more(tmp_path: Path) -> None:
+    pytest.importorskip("torchao")
+    finding = program(tmp_path, "SHD418", f"{QUANTIZED}{QUANTIZE}\n{ASSIGN}  {MARK}").only
+    assert finding.severity is Severity.WARNING
+    assert finding.message == "`assign=True` replaced 2 weights Int8Tensor -> float32"
+
+
+def test_weights_are_assigned_and_then_quantized(tmp_path: Path) -> None:
+    pytest.importorskip("torchao")
+    program(tmp_path, "SHD418", f"{QUANTIZED}{ASSIGN}\n{QUANTIZE}")
+
+
 TIED = """\
 net.head.weight = net.body.weight
 state = {key: value.clone() for key, value in net.state_dict().items()}

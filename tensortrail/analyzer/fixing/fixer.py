@@ -22,6 +22,8 @@ from tensortrail.patterns import pattern
 _HUNK = pattern(r"@@ -([\d,]+) \+([\d,]+) @@")
 _LONGEST = 2_000
 """Characters of a line in a preview."""
+_BOM = "\ufeff"
+"""Nobody sees it in an editor."""
 MOST_SECONDS = 20.0
 """CPU time that the fixes of one file may take."""
 FindAgain = Callable[[str, bytes], Sequence[Finding]]
@@ -174,7 +176,7 @@ def _changed_lines(data: bytes, edits: Sequence[Edit], uncounted: int) -> Iterat
         if head:
             yield f"@@ -{_further(head[1], above)} +{_further(head[2], above)} @@"
         else:
-            text = line.rstrip("\r\n")
+            text = line.rstrip("\r\n").replace(_BOM, "")
             yield text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from tensortrail.cli.arguments.command import Command
-from tensortrail.config import FORMATS
+from tensortrail.config import FORMATS, SEVERITIES
 
 CHECKPOINT = "checkpoint"
 DOCTOR = (CHECKPOINT, "plan-save", "subclass", "settings", "placement")
@@ -114,3 +114,5 @@ def _add_findings_output(command: argparse.ArgumentParser) -> None:
     add("-o", "--output", metavar="FILE", help="write the report to this file")
     add("--color", choices=("auto", "always", "never"), default="auto")
     add("--exit-zero", action="store_true", help="exit with 0 even if something is found")
+    severe = "exit with 1 only for findings of this severity or worse; warning is the default"
+    add("--fail-on", choices=SEVERITIES, default="warning", help=severe)

@@ -14,6 +14,7 @@ from tensortrail.cli.console import fail, say, write_output
 from tensortrail.cli.doctor.report import (
     checks_as_objects,
     chosen_codes,
+    code_for,
     in_format,
     report_of,
     write_report,
@@ -55,9 +56,7 @@ def run(options: Namespace) -> int:
             f"tensortrail: a repaired copy: tensortrail doctor {quote(paths[0])} "
             "--repair NEW_FOLDER"
         )
-    if found.findings:
-        return CLEAN if options.exit_zero else FOUND
-    return FAILED if found.problems else CLEAN
+    return code_for(found, options)
 
 
 def _drawn(found: Examination, to: str) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tensortrail import __version__
 from tensortrail.cli.console import fail, wants_color
-from tensortrail.cli.doctor.report import write_report
+from tensortrail.cli.doctor.report import found_something, write_report
 from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
 from tensortrail.plurals import counted
 
@@ -37,7 +37,7 @@ def run(options: Namespace) -> int:
     rule = GroupSplitAcrossShards()
     found = tuple(rule.planned(_config(options.path), plan.shards, plan.asked, plan.wrong))
     write_report(options, _rendered(plan, found, options))
-    return FOUND if found and not options.exit_zero else CLEAN
+    return FOUND if found_something(found, options) and not options.exit_zero else CLEAN
 
 
 def _config(path: str) -> str:

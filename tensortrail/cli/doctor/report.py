@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from tensortrail import __version__
 from tensortrail.cli.console import say, wants_color, width, write_output, write_text
-from tensortrail.config import Config
+from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
+from tensortrail.config import Config, counts
 from tensortrail.doctor.checks import NOT_SELECTED, Check
 from tensortrail.findings import Finding, Report
 from tensortrail.plurals import counted
@@ -30,6 +31,16 @@ def chosen_codes(options: Namespace) -> frozenset[str] | None:
     from tensortrail.cli.selection import selected
 
     return selected(Config(select=listed(options.select), ignore=listed(options.ignore)))
+
+
+def code_for(found: Examined, options: Namespace) -> int:
+    if found_something(found.findings, options):
+        return CLEAN if options.exit_zero else FOUND
+    return FAILED if found.problems else CLEAN
+
+
+def found_something(findings: Iterable[Finding], options: Namespace) -> bool:
+    return any(counts(each.severity.value, options.fail_on) for each in findings)
 
 
 def of_checks(checks: Sequence[Check], verbose: bool) -> Iterator[str]:

@@ -9,11 +9,12 @@ from tensortrail.cli.console import fail
 from tensortrail.cli.doctor.report import (
     checks_as_objects,
     chosen_codes,
+    code_for,
     in_format,
     report_of,
     write_report,
 )
-from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
+from tensortrail.cli.exit_codes import FAILED
 from tensortrail.plurals import counted
 
 if TYPE_CHECKING:
@@ -30,9 +31,7 @@ def run(options: Namespace) -> int:
         fail("no check could run", *found.problems or (f"there are no {whose} in it",))
         return FAILED
     write_report(options, _rendered(found, options))
-    if found.findings:
-        return CLEAN if options.exit_zero else FOUND
-    return FAILED if found.problems else CLEAN
+    return code_for(found, options)
 
 
 def _rendered(found: Examination, options: Namespace) -> str:

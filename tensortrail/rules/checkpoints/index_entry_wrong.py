@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Severity
 from tensortrail.plurals import counted
 from tensortrail.rules.base import Rule
-from tensortrail.rules.checkpoint import Checkpoint, Part
+from tensortrail.rules.checkpoint import Checkpoint, Index, Part
 from tensortrail.rules.checkpoints._shards import fitting_shards
 
 
@@ -49,15 +49,21 @@ class IndexEntryWrong(Rule):
                 for key, name in index.weight_map.items()
                 if name in shards and key not in shards[name].tensors
             ]
-            for key in wrong[:1]:
-                there = where.get(key)
-                told = f"is in {there}" if there else "is in no shard"
-                others = f" (and {counted(len(wrong) - 1, 'more entry')})" if len(wrong) > 1 else ""
-                yield self.finding_in_file(
-                    index.path,
-                    f"{key!r} {told}; the index says {index.weight_map[key]}{others}",
-                    f"write {there} at this entry" if there else "get the shard again",
-                    line=index.line_of(key),
-                    severity=Severity.WARNING if there else Severity.ERROR,
-                    evidence={"expected": index.weight_map[key], "found": there or "nowhere"},
-                )
+            nowhere = [key for key in wrong if key not in where]
+            elsewhere = [key for key in wrong if key in where]
+            for keys in filter(None, (nowhere, elsewhere)):
+                yield self._entries(index, keys, where.get(keys[0]))
+
+    def _entries(self, index: Index, keys: list[str], there: str | None) -> Finding:
+        """Of those that are in no shard, or of those that are in another one."""
+        key = keys[0]
+        told = f"is in {there}" if there else "is in no shard"
+        others = f" (and {counted(len(keys) - 1, 'more entry')})" if len(keys) > 1 else ""
+        return self.finding_in_file(
+            index.path,
+            f"{key!r} {told}; the index says {index.weight_map[key]}{others}",
+            f"write {there} at this entry" if there else "get the shard again",
+            line=index.line_of(key),
+            severity=Severity.WARNING if there else Severity.ERROR,
+            evidence={"expected": index.weight_map[key], "found": there or "nowhere"},
+        )

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from tensortrail.findings import Confidence, Finding, Fix, Setting, Severity
+from tensortrail.findings import Confidence, Finding, Fix, Safety, Setting, Severity
 from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.offload._captured import captured, onloads
 from tensortrail.rules.shared.device_maps import kept_on
@@ -38,8 +38,8 @@ class HookBypassed(Rule):
     ```
 
     ## Fix safety
-    Unsafe: a recorded run offers `align_module_device` around the statement. Calling the module
-    itself is often the better way.
+    Unsafe: a recorded run offers `align_module_device` around a statement that takes the weight
+    itself. Elsewhere it names the module to call, which is often the better way.
 
     ## References
     - huggingface/accelerate documentation of `align_module_device`
@@ -184,12 +184,19 @@ def _kept(hook: Mapping[str, Any]) -> str:
 
 
 def _brought(timeline: Timeline, event: Event, left: Operand) -> Fix | None:
-    """Only where the program itself takes the weight, and the hook is still on its module."""
+    """Around the statement where the program itself takes the weight; else the module is named."""
     hook = left.hook
-    if hook.get("hook") != "accelerate.AlignDevicesHook" or hook.get("why") != "bypassed":
+    if hook.get("why") != "bypassed":
         return None
-    parameter = str(hook.get("parameter"))
-    return brought_around(timeline, event.site, parameter) if event.site else None
+    around = None
+    if hook.get("hook") == "accelerate.AlignDevicesHook" and event.site:
+        around = brought_around(timeline, event.site, str(hook.get("parameter")))
+    return around or _by_a_call(str(hook.get("called") or hook.get("shown") or hook.get("module")))
+
+
+def _by_a_call(module: str) -> Fix:
+    told = f"call `{module}` itself: `forward`, or another function with its weights, runs no hook"
+    return Fix(told, Safety.DISPLAY, ())
 
 
 def _settings(timeline: Timeline, event: Event, left: Operand) -> Iterable[Setting]:

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tensortrail.findings import Finding, Severity
+from tensortrail.plurals import counted
 from tensortrail.rules import Did, Rule, Timeline
 from tensortrail.rules.timeline import Event
 
@@ -12,7 +13,8 @@ class AssignReplaces(Rule):
 
     ## What it does
     In a recorded run, reports a load with `assign=True` after which weights are on another device
-    than before, or some have another type than the rest.
+    than before, some have another type than the rest, or quantized and other wrapper tensors are
+    plain ones.
 
     Reported as a note: all weights have one other type.
 
@@ -20,9 +22,9 @@ class AssignReplaces(Rule):
 
     ## Why is this bad?
     After the load the model is back on the CPU, computes partly in another type, or needs twice the
-    memory: the tensors of the file replace those of the model, with their device and type. Without
-    `assign=True`, values are copied, and an earlier `model.cuda()` or `model.half()` stays in
-    effect.
+    memory, and one that was quantized before is quantized no more: the tensors of the file replace
+    those of the model, with their device and type. Without `assign=True`, values are copied, and an
+    earlier `model.cuda()` or `model.half()` stays in effect.
 
     ## Example
     ```python
@@ -49,16 +51,20 @@ class AssignReplaces(Rule):
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         for load in timeline.events(Did.HOOK):
-            if "retyped" in load.facts:
-                moved, retyped = load.facts.get("moved") or {}, load.facts["retyped"] or {}
-                message = _message(load, moved, retyped)
-                if message:
-                    severity = Severity.WARNING if moved or _is_mixed(load) else Severity.NOTE
-                    yield self.finding_in_run(timeline, load, message, severity=severity)
+            if "retyped" not in load.facts:
+                continue
+            moved, retyped, unwrapped = (
+                load.facts.get(how) or {} for how in ("moved", "retyped", "unwrapped")
+            )
+            message = _message(load, {**moved, **retyped, **unwrapped})
+            if message:
+                harmful = moved or unwrapped or _is_mixed(load)
+                severity = Severity.WARNING if harmful else Severity.NOTE
+                yield self.finding_in_run(timeline, load, message, severity=severity)
 
 
-def _message(load: Event, moved: Mapping[str, int], retyped: Mapping[str, int]) -> str:
-    told = [f"{count} weights {change}" for change, count in (*moved.items(), *retyped.items())]
+def _message(load: Event, changes: Mapping[str, int]) -> str:
+    told = [f"{counted(count, 'weight')} {change}" for change, count in changes.items()]
     now = load.facts.get("now") or {}
     mixed = " and ".join(f"{count} in {kind}" for kind, count in sorted(now.items()))
     after = f"; the model has {mixed} now" if len(now) > 1 else ""

@@ -87,7 +87,12 @@ def called(timeline: Timeline, operand: Operand) -> str:
     if operand.variable:
         return f"`{operand.variable}`"
     shape = "x".join(map(str, operand.shape)) or "scalar"
-    return f"{operand.type_name or 'tensor'} {shape} (argument {operand.arg})"
+    return f"{operand.type_name or 'tensor'} {shape} ({_argument(operand.arg)})"
+
+
+def _argument(arg: str) -> str:
+    """Some have no name in their operation, and in recordings of older versions none has."""
+    return f"argument {arg}" if arg[:1].isdigit() else arg if " " in arg else f"`{arg}`"
 
 
 def part_of_weight(timeline: Timeline, optimizer: Mapping[str, Any], weight: Storage | None) -> str:

@@ -63,7 +63,7 @@ class AliasByPointer(Rule):
     code = "STO201"
     name = "alias-by-pointer"
     since = "0.2.0"
-    severity = Severity.WARNING
+    severity = Severity.ERROR
     confidence = Confidence.MEDIUM
     triggers = ("data_ptr", "storage_ptr", "unique_id", "storage_id")
 
@@ -353,7 +353,7 @@ def local_storage_signature(tensor):
                 f"`{one_line(module, tensor)}` has the same identity as any other tensor "
                 "that has no storage (meta, wrapper subclass)",
                 severity=Severity.NOTE if "shape" in said else Severity.ERROR,
-                trail=[(part, "0 without a storage")],
+                trail=[(part, "this is 0 for every tensor without a storage")],
             )
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:

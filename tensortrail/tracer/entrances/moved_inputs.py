@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from tensortrail.inert import inert
+from tensortrail.plurals import counted
 from tensortrail.tracer.entrances.failed_tests import TITLE as EXPLAINED
 from tensortrail.tracer.exports.shortened import first_of
 from tensortrail.tracer.rehearsal.moved_calls import BELOW, MovedCalls
@@ -150,20 +151,23 @@ class MovedInputs:
 
     def _lines(self) -> Iterator[str]:
         moved = sum(map(bool, self._calls))
-        yield f"moved: {sum(self._calls)} calls of modules in {moved} of {len(self._calls)} tests"
-        for title, lines in (
-            ("failed with moved inputs", self._failed),
-            ("skipped, caused by the test itself", self._own),
-            ("unchanged", [f"{count} x {why}" for why, count in self._alone.items()]),
+        calls = counted(sum(self._calls), "call")
+        yield f"moved: {calls} of modules in {moved} of {counted(len(self._calls), 'test')}"
+        alone = [f"{count} x {why}" for why, count in self._alone.items()]
+        for title, lines, count in (
+            ("failed with moved inputs", self._failed, len(self._failed)),
+            ("skipped, caused by the test itself", self._own, len(self._own)),
+            ("unchanged", alone, sum(self._alone.values())),
         ):
             if lines:
-                yield f"{title}: {len(lines)}"
+                yield f"{title}: {count}"
                 yield from first_of(lines, MOST_LINES)
         if self._spread is not None:
             yield from self._lines_of_spread()
 
     def _lines_of_spread(self) -> Iterator[str]:
-        yield f"spread over two devices at their blocks, and offloaded: {self._tried} modules"
+        tried = counted(self._tried, "module")
+        yield f"spread over two devices at their blocks, and offloaded: {tried}"
         if self._unlike:
             yield f"raise or return other values than on one device: {len(self._unlike)}"
             yield from first_of(self._unlike, MOST_LINES)

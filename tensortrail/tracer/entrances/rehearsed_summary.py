@@ -81,7 +81,8 @@ class Summary:
         if self._left:
             yield f"changed by tests, and restored: {len(self._left)}"
             yield from _shortened([f"{test}  {what}" for test, what in self._left])
-        yield f"findings: {len(self.found.lines)}"
+        if self.found.lines:
+            yield f"findings: {len(self.found.lines)}"
 
 
 def _shortened(lines: Sequence[str]) -> Iterator[str]:

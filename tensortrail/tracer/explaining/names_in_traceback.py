@@ -4,8 +4,6 @@ They are looked at only when the exception is on its way out of the program: the
 
 from __future__ import annotations
 
-import importlib
-import inspect
 from traceback import walk_tb
 from types import FrameType
 from typing import Any
@@ -49,17 +47,6 @@ class Scene:
             return lines_behind(self._of_first, identity, device)
         except Exception:  # what the frames hold may be of any kind
             return ()
-
-    def parameters(self, op: str) -> list[str]:
-        """The names of the operation's parameters, where Python knows them."""
-        if op.startswith("Tensor."):
-            return ["self", "other"]
-        module, _, name = op.rpartition(".")
-        try:
-            found = getattr(importlib.import_module(module), name)
-            return list(inspect.signature(found).parameters)
-        except (ImportError, AttributeError, ValueError, TypeError):
-            return KNOWN.get(name, [])
 
     def hook(self, identity: int) -> str:
         """The hook that moves this parameter when its module is called; for those put on before
@@ -111,24 +98,6 @@ class Scene:
 def _is_model(value: Any) -> bool:
     """A copy that is being made has nothing yet."""
     return isinstance(value, torch.nn.Module) and "_parameters" in vars(value)
-
-
-KNOWN = {
-    "linear": ["input", "weight", "bias"],
-    "conv1d": ["input", "weight", "bias"],
-    "conv2d": ["input", "weight", "bias"],
-    "conv3d": ["input", "weight", "bias"],
-    "matmul": ["input", "other"],
-    "mm": ["input", "mat2"],
-    "bmm": ["input", "mat2"],
-    "addmm": ["input", "mat1", "mat2"],
-    "scaled_dot_product_attention": ["query", "key", "value", "attn_mask"],
-    "where": ["condition", "input", "other"],
-    "index_select": ["input", "dim", "index"],
-    "cat": ["tensors"],
-    "stack": ["tensors"],
-}
-"""Functions written in C++ have no signature to ask."""
 
 
 def _has_hooks(root: torch.nn.Module) -> bool:

@@ -37,7 +37,6 @@ class Operand:
 
 
 def operands_of(failure: Failure, scene: Scene, timeline: Timeline | None) -> Iterable[Operand]:
-    names = scene.parameters(failure.op)
     odd = _odd_device(failure.operands)
     identities = failure.identities or (0,) * len(failure.operands)
     for told, identity in zip(failure.operands, identities, strict=True):
@@ -52,7 +51,7 @@ def operands_of(failure: Failure, scene: Scene, timeline: Timeline | None) -> It
             or _variables(told, scene.name(identity))
         )
         yield Operand(
-            argument=_argument(str(told["arg"]), names),
+            argument=str(told["arg"]),
             name=name,
             device=str(told["device"]),
             dtype=str(told["type"] or told["dtype"]),
@@ -138,11 +137,3 @@ def _odd_device(operands: Sequence[dict[str, Any]]) -> str:
 
 def _storage(timeline: Timeline | None, told: dict[str, Any]) -> Storage | None:
     return timeline.here(told["storage"]) if timeline and told["storage"] else None
-
-
-def _argument(place: str, names: Sequence[str]) -> str:
-    head, bracket, rest = place.partition("[")
-    if head.isdigit():
-        number = int(head)
-        head = names[number] if number < len(names) else f"argument {number + 1}"
-    return head + bracket + rest

@@ -14,6 +14,7 @@ from tensortrail.tracer.exports.text import move_line
 from tensortrail.tracer.reading.sentences import size
 from tensortrail.tracer.reading.summary import LineMoves, Summary
 from tensortrail.tracer.reading.timeline import RunTimeline
+from tensortrail.tracer.trail.outcome import KILLED, without_end
 
 MOST_MOVES, MOST_FINDINGS = 3, 10
 GPU = "cuda"
@@ -25,11 +26,11 @@ def closing(
     findings: Sequence[Finding],
     directory: str,
     color: bool = False,
-    error: str = "",
+    ended: str = "",
     explained: bool = False,
 ) -> str:
-    """`error` is the class of an exception that ended the program and was not explained. Where one
-    was, the explanation said what to change."""
+    """`ended` tells of an exception that ended the program and was not explained. Where one was,
+    the explanation said what to change."""
     summary = Summary(timeline)
     events = counted(sum(summary.counts.values()), "event")
     lines = [inert(f"tensortrail: {events} in {directory}")]
@@ -37,8 +38,8 @@ def closing(
     if met := summary.meetings:
         lines.append(f"  {counted(len(met), 'place')} where tensors of different devices met")
     lines += shown(lines_of(findings, not explained), MOST_FINDINGS, color)
-    if error and not findings:
-        lines.append(inert(f"  the program ended with {error}, which is not explained by this run"))
+    if ended and not findings:
+        lines.append(inert(f"  {ended}"))
     lines += _without_gpu(timeline, findings, summary)
     lines += _still_open(timeline)
     lines += (inert(each) for each in commands(any(map(has_patch, findings)), directory))
@@ -89,8 +90,13 @@ def _names_a_gpu(node: ast.AST) -> bool:
 
 
 def _still_open(timeline: RunTimeline) -> Iterator[str]:
-    """Ranks and other processes of which more may come."""
-    labels = [each.label for each in timeline.processes if not each.part.closed]
-    if labels:
-        others = f" and {len(labels) - 1} more have" if labels[1:] else " has"
-        yield f"  {labels[0]}{others} not ended: this is what is known so far"
+    """Ranks and other processes of which more may come, and those of which no more will."""
+    left = [each for each in timeline.processes if not each.part.closed]
+    gone = [each for each in left if without_end(each.part) == KILLED]
+    running = [each.label for each in left if each not in gone]
+    if running:
+        others = f" and {len(running) - 1} more have" if running[1:] else " has"
+        yield f"  {running[0]}{others} not ended: this is what is known so far"
+    if gone:
+        others, their = (f" and {len(gone) - 1} more", "their") if gone[1:] else ("", "its")
+        yield f"  {gone[0].label}{others} ended abruptly: {their} last events may be missing"

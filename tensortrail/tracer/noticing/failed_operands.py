@@ -22,6 +22,7 @@ from tensortrail.tracer.identity.sites import OWNERS, USER, Place, frames, funct
 from tensortrail.tracer.identity.storages import Storages
 from tensortrail.tracer.identity.variables import variables
 from tensortrail.tracer.noticing import model_operands, optimizer_operands
+from tensortrail.tracer.noticing.argument_names import argument
 from tensortrail.tracer.noticing.escaped import known_of
 from tensortrail.tracer.noticing.notes import Notes
 from tensortrail.tracer.noticing.onload_hooks import OnloadHooks
@@ -94,8 +95,9 @@ class Failures:
         message = " ".join(map(str, error.args))
         found = list(tensors_in(args, kwargs))
         entries = [notes.storages.entry(tensor) for _, tensor in found]
+        op = notes.op_text(func)
         operands = [
-            operand(where, tensor, entry)
+            operand(argument(op, where), tensor, entry)
             for (where, tensor), entry in zip(found, entries, strict=True)
         ]
         self._onload_hooks.explain(operands, entries)
@@ -108,7 +110,6 @@ class Failures:
         for told, (_, tensor), entry in zip(operands, found, entries, strict=True):
             if not (entry is not None and entry.name) and (name := variable_of(tensor)):
                 told["name"] = name
-        op = notes.op_text(func)
         identities = tuple(id(tensor) for _, tensor in found)
         self._count += 1
         self.recent.append(Failure(id(error), op, message, operands, identities, self._count))

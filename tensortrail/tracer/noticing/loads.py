@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from torch.nn import Module
 from torch.nn.modules.batchnorm import _NormBase
 
+from tensortrail.plurals import counted
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.identity.storages import Entry
 from tensortrail.tracer.noticing.fresh_memory import AT_THE_END, FreshMemory, version_of
@@ -153,7 +154,7 @@ class Loads:
         self._number += 1
         count = len(left)
         facts = {
-            "said": f"left {count} weights as they were, {len(load.unused)} keys fit none",
+            "said": _said(count, len(load.unused)),
             "load": self._number,
             "model": type(load.module).__name__,
             "weights": len(weights),
@@ -259,6 +260,13 @@ def _weights(module: Module) -> Iterator[tuple[str, Any]]:
 def _is_tied(module: Module, names: Sequence[str]) -> bool:
     found = [module.get_parameter(name) for name in names]
     return len({each.untyped_storage()._cdata for each in found}) == 1
+
+
+def _said(left: int, unused: int) -> str:
+    """What a load did not do."""
+    weights = f"left {counted(left, 'weight')} as {'it was' if left == 1 else 'they were'}"
+    keys = f"{counted(unused, 'key')} of the file {'fits' if unused == 1 else 'fit'} no weight"
+    return ", ".join([weights] * bool(left) + [keys] * bool(unused))
 
 
 def _line(place: Any) -> str:

@@ -9,6 +9,7 @@ import torch
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.identity.storages import PLAIN, Entry, computes, device_of, is_real
+from tensortrail.tracer.noticing.argument_names import argument
 from tensortrail.tracer.noticing.notes import Notes
 from tensortrail.tracer.noticing.onload_hooks import OnloadHooks
 from tensortrail.tracer.noticing.operands import MOST_OPERANDS, Args, operand, tensors_in
@@ -93,7 +94,8 @@ class MixedDevices:
             default=None,
         )
         names = [notes.storages.device_name(device) for device in devices]
-        operands = [operand(where, t, entry) for where, t, entry in entries]
+        called = notes.op_text(func)
+        operands = [operand(argument(called, where), t, entry) for where, t, entry in entries]
         self._onload_hooks.explain(operands, [entry for _, _, entry in entries])
         return odd, {"devices": sorted(names), "operands": operands[:MOST_OPERANDS]}
 

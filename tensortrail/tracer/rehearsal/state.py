@@ -12,6 +12,8 @@ HOST = torch.device("cpu")
 SURELY_HOST = torch.device("cpu", 0)
 """As compiled code names it: C++ says `HOST` of simulated devices too."""
 current: Simulating | None = None
+refusal = ""
+"""The last mix of devices: TorchScript passes on that it was refused, and not why."""
 
 
 def required() -> Simulating:

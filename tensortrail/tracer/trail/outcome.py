@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # the command asks before it is known that trails can be read here
     from tensortrail.tracer.trail.reader import Part
 
+KILLED = "killed"
+
 
 def outcome(parts: Sequence[Part]) -> str:
     """Of the processes that the user or a launcher started: those they start end as they please."""
@@ -18,7 +20,7 @@ def outcome(parts: Sequence[Part]) -> str:
     lost = [each for each in own if not each.closed]
     if lost:
         of_how_many = f"{len(lost)} of {len(own)} " if len(own) > 1 else ""
-        told.append(of_how_many + max(map(_without_end, lost)))
+        told.append(of_how_many + max(map(without_end, lost)))
     return ", ".join(filter(None, told)) or ("ended" if own else "?")
 
 
@@ -32,7 +34,7 @@ def how_ended(error: BaseException) -> str:
     return f"failed: {type(error).__name__}"
 
 
-def _without_end(part: Part) -> str:
+def without_end(part: Part) -> str:
     """What became of a process that has not closed its file, if this machine can tell."""
     pid = part.header.get("pid")
     here = part.header.get("host") == platform.node() and os.name == "posix"
@@ -43,5 +45,5 @@ def _without_end(part: Part) -> str:
     except PermissionError:
         return "running"
     except (OSError, OverflowError):
-        return "killed"
+        return KILLED
     return "running"

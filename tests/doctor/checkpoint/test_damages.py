@@ -11,7 +11,7 @@ pytest.importorskip("safetensors")
 pytest.importorskip("huggingface_hub")
 
 from tensortrail.doctor.checkpoint.examine import examine
-from tensortrail.findings import Safety
+from tensortrail.findings import Safety, Severity
 from tests.doctor.checkpoint.damages import DAMAGES, Damage
 from tests.doctor.checkpoint.written import copy
 
@@ -38,6 +38,17 @@ def test_the_right_check_speaks_and_no_other(whole: Path, tmp_path: Path, damage
     assert fix.safety is Safety.DISPLAY
     assert fix.description
     assert Path(finding.site.file).parent == folder
+
+
+def test_a_weight_in_no_shard_is_told_beside_one_in_another(whole: Path, tmp_path: Path) -> None:
+    folder = copy(whole / "sharded", tmp_path / "damaged")
+    for damage in DAMAGES:
+        if damage.name in ("entry_for_another_shard", "entry_for_nothing"):
+            damage.do(folder)
+    nowhere, elsewhere = examine(str(folder)).findings
+    assert (nowhere.severity, elsewhere.severity) == (Severity.ERROR, Severity.WARNING)
+    assert "'layers.9.norm.weight' is in no shard" in nowhere.message
+    assert "'layers.2.norm.weight' is in model-" in elsewhere.message
 
 
 def test_there_are_enough_damages_and_none_twice() -> None:

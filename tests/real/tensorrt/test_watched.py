@@ -78,7 +78,7 @@ def test_with_a_stand_in_engine_the_call_that_moved_the_embedding_is_named(
     assert moved.site.line == caller
     assert (
         f"`lm.embed.weight` and 2 more (2.2 KB) went cuda:0 -> cpu inside `{call}()` "
-        "although `offload_module_to_cpu` is False; it then met tensor 1x3 (argument 0) on cuda:0 "
+        "although `offload_module_to_cpu` is False; it then met tensor 1x3 (`input`) on cuda:0 "
         f"at script.py:{use}"
     ) == moved.message
     edits = [edit.text for fix in moved.fixes for edit in fix.edits]

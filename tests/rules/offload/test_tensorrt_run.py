@@ -80,7 +80,7 @@ def test_the_trail_says_one_move_once(tmp_path: Path) -> None:
 def test_what_then_meets_is_told_with_the_line(tmp_path: Path) -> None:
     source = f"{COMPILED}engine.refit_gm()  # flagged\nmodel.embed(ids)\n"
     told = seen(tmp_path, source, "OFF101").only.message
-    assert told.endswith("; it then met tensor 1x2 (argument 0) on cuda:0 at program.py:13")
+    assert told.endswith("; it then met tensor 1x2 (`input`) on cuda:0 at program.py:13")
 
 
 @pytest.mark.parametrize("use", ["model.embed(ids)", "ids.float() @ model.head.weight[:2, :2]"])

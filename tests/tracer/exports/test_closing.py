@@ -66,6 +66,9 @@ def test_a_rank_that_still_runs_is_named(tmp_path: Path) -> None:
     part.closed = False
     told = closing(timeline, (), "run")
     assert f"  {timeline.processes[0].label} has not ended" in told
+    part.header = {**part.header, "pid": (1 << 31) - 1}  # beyond the largest that a system gives
+    told = closing(timeline, (), "run")
+    assert f"  {timeline.processes[0].label} ended abruptly: its last events may be missing" in told
 
 
 def test_an_exception_that_the_program_caught_is_listed_with_its_patch(tmp_path: Path) -> None:

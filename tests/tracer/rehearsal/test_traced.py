@@ -157,6 +157,16 @@ def test_a_trace_holds_numbers() -> None:
     assert (str(traced(given).device), traced(given).tolist()) == ("cuda:0", [2, 2, 2])
 
 
+def test_a_script_that_is_refused_says_why() -> None:
+    class Positions(nn.Module):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            return x + torch.arange(3, device=x.device)
+
+    traced = torch.jit.trace(Positions(), torch.ones(3))
+    with pytest.raises(RuntimeError, match="at least two devices, cuda:0 and cpu!"):
+        traced(torch.ones(3, device="cuda"))
+
+
 def test_weights_folded_into_a_script_are_refused() -> None:
     with pytest.raises(NotImplementedError, match="folds weights into the code"):
         torch.jit.freeze(torch.jit.script(nn.Linear(3, 3).cuda().eval()))

@@ -11,13 +11,15 @@ from torch.nn import Module
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.identity.module_tensors import owned
-from tensortrail.tracer.identity.storages import Entry
+from tensortrail.tracer.identity.storages import Entry, is_wrapper
 
 
 class Weight(NamedTuple):
     tensor: int
     """The identity of its Python object."""
     dtype: str
+    wrapper: str
+    """The class of a wrapper tensor, "" for a plain one."""
     entry: Entry
 
 
@@ -31,6 +33,7 @@ class Held:
         op, after = "Module.load_state_dict", _weights(recorder, module)
         retyped: Counter[str] = Counter()
         moved: Counter[str] = Counter()
+        unwrapped: Counter[str] = Counter()
         for name, new in after.items():
             old = self._before.get(name)
             if old is None or old.tensor == new.tensor:
@@ -39,14 +42,17 @@ class Held:
                 recorder.swapped(old.entry, new.entry, op)
                 if old.entry.device != "meta":
                     moved[f"{old.entry.device} -> {new.entry.device}"] += 1
-            if old.dtype != new.dtype:
+            if old.wrapper and not new.wrapper:
+                unwrapped[f"{old.wrapper} -> {new.dtype}"] += 1
+            elif old.dtype != new.dtype:
                 retyped[f"{old.dtype} -> {new.dtype}"] += 1
         kept = Counter(f"{each.entry.device} {each.dtype}" for each in after.values())
-        if moved or retyped:
+        if moved or retyped or unwrapped:
             facts = {
                 "said": "replaced by `assign=True`",
                 "moved": dict(moved),
                 "retyped": dict(retyped),
+                "unwrapped": dict(unwrapped),
                 "now": dict(kept),
             }
             recorder.note(Did.HOOK, op=op, facts=facts)
@@ -69,5 +75,6 @@ def _weights(recorder: Recorder, module: Module) -> dict[str, Weight]:
     for name, tensor in owned(module, ""):
         entry = recorder.storages.entry(tensor)
         if entry is not None:
-            found[name] = Weight(id(tensor), str(tensor.dtype)[6:], entry)
+            wrapper = type(tensor).__name__ if is_wrapper(tensor) else ""
+            found[name] = Weight(id(tensor), str(tensor.dtype)[6:], wrapper, entry)
     return found

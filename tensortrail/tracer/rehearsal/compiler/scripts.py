@@ -6,8 +6,10 @@ its own which of them lie where."""
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,12 +17,16 @@ from torch import Tensor
 from torch.jit import RecursiveScriptModule, ScriptModule
 from torch.nn import Parameter
 
+from tensortrail.tracer.rehearsal import state
 from tensortrail.tracer.rehearsal.lacks import NotRehearsed
 from tensortrail.tracer.rehearsal.operations.simulation import Simulation
 from tensortrail.tracer.rehearsal.replacements import Replacements
 from tensortrail.tracer.rehearsal.tensor.simulated import SimTensor
 
 RECORD = "rehearsed_devices.json"
+WITHOUT_WORDS = "RuntimeError:"
+OURS = f"{Path(__file__).parents[3]}{os.sep}"
+"""Frames that a GPU would not have in what was recorded of a trace."""
 FOLDED = (
     "torch.jit.{} folds weights into the code in C++, which has none of a simulated device: call "
     "the module as it is in a rehearsal"
@@ -29,6 +35,7 @@ FOLDED = (
 
 def install(simulation: Simulation, replaced: Replacements) -> None:
     replaced.put(ScriptModule, "_apply", _moving(ScriptModule._apply))
+    replaced.put(ScriptModule, "__call__", _called)
     for kind in (ScriptModule, RecursiveScriptModule):
         for name in ("save", "save_to_buffer"):
             replaced.put(kind, name, _saving(getattr(kind, name)))
@@ -36,6 +43,17 @@ def install(simulation: Simulation, replaced: Replacements) -> None:
         replaced.put(torch._C, name, _loading(simulation, getattr(torch._C, name)))
     for name in ("freeze", "optimize_for_inference"):
         replaced.put(torch.jit, name, _folding(name, getattr(torch.jit, name)))
+
+
+def _called(self: Any, *args: Any, **kwargs: Any) -> Any:
+    state.refusal = ""
+    try:
+        return torch.nn.Module.__call__(self, *args, **kwargs)
+    except RuntimeError as error:
+        said = [line for line in str(error).splitlines() if OURS not in line]
+        if state.refusal and said[-1:] and said[-1].strip() == WITHOUT_WORDS:
+            error.args = ("\n".join([*said[:-1], f"{WITHOUT_WORDS} {state.refusal}", ""]),)
+        raise
 
 
 PARAMETERS, ALL = (torch._C.ParameterDict,), (torch._C.ParameterDict, torch._C.BufferDict)

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tensortrail.tracer.rehearsal import state
 from tensortrail.tracer.rehearsal.operations.declared import Kernel, kernel
 from tensortrail.tracer.rehearsal.tensor.simulated import SimTensor, type_name
 
@@ -19,6 +20,14 @@ Arguments = Sequence[Any]
 
 def check(func: Any, named: Sequence[tuple[str, Tensor]], args: Arguments) -> None:
     """Raise as a GPU build would if these operands may not meet."""
+    try:
+        _check(func, named, args)
+    except RuntimeError as error:
+        state.refusal = str(error)
+        raise
+
+
+def _check(func: Any, named: Sequence[tuple[str, Tensor]], args: Arguments) -> None:
     places = [(name, t, str(t.device)) for name, t in named]
     devices = {place for _, _, place in places}
     if len(devices) < 2 or "meta" in devices:
@@ -109,6 +118,8 @@ def _convolution(places: Sequence[Place], args: Arguments) -> None:
             continue
         if "cpu" not in (place, home):
             refuse(name, place, home, "wrapper_CUDA__cudnn_convolution")
+        if home != "cpu" and _is_by_channel(args):
+            refuse(name, place, home, "wrapper_CUDA___conv_depthwise2d")
         other = " or input should be a MKLDNN tensor and weight is a dense tensor"
         raise RuntimeError(
             f"Input type ({_type(first)}) and {name} type ({_type(tensor)}) should be the same"
@@ -121,6 +132,16 @@ def _is_small(args: Arguments) -> bool:
     given = [each.inner if isinstance(each, SimTensor) else each for each in args[:9]]
     chosen = torch._C._select_conv_backend(*given)
     return bool(chosen == torch._C._ConvBackend.Slow2d)
+
+
+def _is_by_channel(args: Arguments) -> bool:
+    """A convolution of each channel by itself, for which a GPU has a kernel of torch's own; cuDNN
+    may take those of narrow numbers, and with the channels last."""
+    given, weight, groups = args[0], args[1], args[8]
+    transposed, channels = args[6], given.shape[1]
+    plain = given.dtype in (torch.float32, torch.float64) and given.is_contiguous()
+    by_channel = groups == channels > 1 and not weight.shape[0] % channels
+    return bool(plain and by_channel and given.dim() in (3, 4) and not transposed)
 
 
 def _foreach(func: Any, places: Sequence[Place]) -> None:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map_only
 
+from tensortrail.tracer.rehearsal.operations import refused_types
 from tensortrail.tracer.rehearsal.tensor.simulated import type_name
 
 MISSING = re.compile(r"not implemented for '(\w+)'")
@@ -71,9 +72,12 @@ def compute(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         _check_scaled(*args[:2])
     if func in PRODUCTS:
         _check_product(args[0])
+    refused_types.check(func, args)
     try:
         return func(*args, **kwargs)
     except (NotImplementedError, RuntimeError) as error:
+        if (told := refused_types.retold(func, args, error)) is not None:
+            raise told from None
         found = MISSING.search(str(error))
         name = func._schema.name.partition("::")[2]
         wider = {**WIDER, **WIDER_HERE.get(name, {})}.get(found[1]) if found else None
