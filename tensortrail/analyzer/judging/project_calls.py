@@ -25,7 +25,7 @@ from tensortrail.analyzer.facts.project_top import (
     folder_of_project,
     known_top,
 )
-from tensortrail.analyzer.facts.reach import MAIN
+from tensortrail.analyzer.facts.reach import MAIN, Reach
 from tensortrail.analyzer.judging.around import folder_of, is_so_in, package_of
 from tensortrail.analyzer.judging.reached import is_reached
 from tensortrail.analyzer.judging.self_tests import is_self_test
@@ -93,11 +93,23 @@ class AsksForProjectCalls:
 
     def has_programs(self) -> bool:
         file = cast("ProjectFile", self)
-        folder = package_of(file) or _project_of_script(file)
-        reach = file.project.uses.reach(folder) if folder is not None else None
+        reach = self._reach()
         if reach is None:
             return False
         return is_so_in(file, reach.program, texts_asked.is_program, MAIN)
+
+    def is_installed(self) -> bool:
+        reach = self._reach()
+        if reach is None or reach.library is None:
+            return reach is None
+        file = cast("ProjectFile", self)
+        file.project.rest_on_all_of(file, [reach.library])
+        return True
+
+    def _reach(self) -> Reach | None:
+        file = cast("ProjectFile", self)
+        folder = package_of(file) or _project_of_script(file)
+        return file.project.uses.reach(folder) if folder is not None else None
 
     def is_used(self, node: ast.AST) -> bool:
         if not self._is_named(node) or self._is_switched_off(node):

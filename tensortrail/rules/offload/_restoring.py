@@ -42,6 +42,32 @@ def restores(module: Module, statement: ast.stmt) -> bool:
     return bool(_STATE.search(" ".join((*said, *map(module.qualified, calls)))))
 
 
+def somebody_goes_on(module: Module, node: ast.Yield) -> bool:
+    """After an exception at the `yield`: who uses what is installed may do so, and of a program
+    what catches it and raises nothing."""
+    function = module.function_of(node)
+    return (
+        module.is_installed()
+        or function is None
+        or any(
+            _is_caught(module, each)
+            for block in module.nodes(ast.With)
+            for each in block.items
+            if module.text(each.context_expr).partition("(")[0].endswith(function.name)
+        )
+    )
+
+
+def _is_caught(module: Module, item: ast.withitem) -> bool:
+    child: ast.AST = item
+    for up in module.ancestors(item):
+        handlers = up.handlers if isinstance(up, ast.Try) and child in up.body else []
+        if any(not isinstance(each.body[-1], ast.Raise) for each in handlers):
+            return True
+        child = up
+    return False
+
+
 def _is_counted_on(module: Module, target: ast.expr) -> bool:
     """`x.ratio = min(1, x.ratio + 0.1)`, which was not changed before: a sum goes on, and nothing
     is put back."""
