@@ -33,7 +33,8 @@ class GlobalLeftBehind(Rule):
 
     - one in the body of a module's class, `mean = torch.tensor([...])`, which a method computes
       with as `self.mean`;
-    - the default of a parameter, `def blur(x, kernel=torch.ones(3, 3))`.
+    - the default of a parameter, `def blur(x, kernel=torch.ones(3, 3))`, unless all callers pass
+      tensors of the CPU.
 
     Reported as a note: the other tensor is an argument of a plain function.
 
@@ -182,6 +183,18 @@ MEAN = torch.tensor([0.485, 0.456, 0.406]).view(1, 3, 1, 1)
 
 def normalized(images, device):
     return (images - MEAN).to(device)
+"""
+        ),
+        Good(
+            """\
+import numpy as np
+import torch
+
+def scaled(x, mean=torch.tensor([0.5, 0.4, 0.3]).view(-1, 1, 1)):
+    return x - mean
+
+def main(pixels):
+    return scaled(torch.from_numpy(np.array(pixels))).cuda()
 """
         ),
         Good(
