@@ -16,7 +16,7 @@ _STATE = re.compile(
 )
 _HARMLESS = re.compile(
     r"barrier|log|print|time|perf_counter|synchroni[sz]e|profil|record|report|assert|warn|progress"
-    r"|elapsed|memory_allocated|memory_stats|memory_reserved|peak|tqdm|set_description|save|dump",
+    r"|elapsed|memory_allocated|memory_stats|memory_reserved|peak|tqdm|set_description|save|dump|nvtx",
     re.IGNORECASE,
 )
 _FREES = re.compile(r"(^|\.)(is_\w*available|empty_cache|ipc_collect|collect)$")
