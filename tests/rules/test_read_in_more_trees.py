@@ -70,3 +70,26 @@ def test_a_kernel_reads_nothing_of_what_is_empty(size: str, expected: Severity |
         return x.cuda()
     """
     assert severity("DEV521", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("waited", "expected"),
+    [
+        ("torch.cuda.synchronize(self.copies)", None),
+        ("torch.cuda.current_stream().synchronize()", Severity.WARNING),
+    ],
+)
+def test_another_method_may_wait_for_the_stream(waited: str, expected: Severity | None) -> None:
+    source = f"""
+    import torch
+
+    class Layers:
+        def prefetch(self, layer):
+            with torch.cuda.stream(self.copies):
+                for weight in layer.parameters():
+                    weight.data = weight.data.to("cuda", non_blocking=True)
+
+        def ready(self):
+            {waited}
+    """
+    assert severity("XFR605", source) is expected

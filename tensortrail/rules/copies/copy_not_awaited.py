@@ -175,20 +175,6 @@ def uploaded(batch):
             """\
 import torch
 
-class Layers:
-    def prefetch(self, layer):
-        with torch.cuda.stream(self.copies):
-            for weight in layer.parameters():
-                weight.data = weight.data.to("cuda", non_blocking=True)
-
-    def ready(self):
-        torch.cuda.synchronize(self.copies)
-"""
-        ),
-        Good(
-            """\
-import torch
-
 class Served:
     def answered(self, stream):
         theirs = stream if isinstance(stream, torch.cuda.Stream) else torch.cuda.Stream(stream)
