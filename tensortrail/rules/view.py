@@ -223,8 +223,8 @@ class Module(Protocol):
         may be for other projects."""
 
     def is_installed(self) -> bool:
-        """The project says how it is installed: others use it, and may go on after an exception. A
-        text that is no file may be of such a project."""
+        """The project says how it is installed: others use it, and may go on after an exception.
+        True too where that cannot be told."""
 
     def is_used(self, node: ast.AST) -> bool:
         """What is run of the project, or handed out by it, comes to the node: something names the

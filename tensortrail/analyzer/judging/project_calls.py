@@ -99,16 +99,17 @@ class AsksForProjectCalls:
         return is_so_in(file, reach.program, texts_asked.is_program, MAIN)
 
     def is_installed(self) -> bool:
-        reach = self._reach()
-        if reach is None or reach.library is None:
-            return reach is None
         file = cast("ProjectFile", self)
-        file.project.rest_on_all_of(file, [reach.library])
-        return True
+        folder, reach = _around(file), self._reach()
+        if folder is None or reach is None or known_top(folder) is None:
+            return True  # where its top is, and what lies there, is not known
+        if reach.library is not None:
+            file.project.rest_on_all_of(file, [reach.library])
+        return reach.is_library
 
     def _reach(self) -> Reach | None:
         file = cast("ProjectFile", self)
-        folder = package_of(file) or _project_of_script(file)
+        folder = _around(file)
         return file.project.uses.reach(folder) if folder is not None else None
 
     def is_used(self, node: ast.AST) -> bool:
@@ -297,6 +298,10 @@ def _of_choice(method: FunctionNode) -> Iterator[tuple[int, str]]:
     for each, kept in zip(method.args.kwonlyargs, method.args.kw_defaults, strict=True):
         if is_off(kept):
             yield len(given), each.arg
+
+
+def _around(file: ProjectFile) -> str | None:
+    return package_of(file) or _project_of_script(file)
 
 
 def _project_of_script(file: ProjectFile) -> str | None:

@@ -16,11 +16,11 @@ _STATE = re.compile(
 )
 _HARMLESS = re.compile(
     r"barrier|log|print|time|perf_counter|synchroni[sz]e|profil|record|report|assert|warn|progress"
-    r"|elapsed|memory_allocated|memory_stats|memory_reserved|peak|tqdm|set_description|save|dump|nvtx",
+    r"|elapsed|memory_allocated|memory_stats|memory_reserved|peak|tqdm|set_description|save|dump",
     re.IGNORECASE,
 )
-_FREES = re.compile(r"(^|\.)(is_\w*available|empty_cache|ipc_collect|collect)$")
-"""Questions and calls that free memory: nothing stays wrong without them."""
+_FREES = re.compile(r"(^|\.)(is_\w*available|empty_cache|ipc_collect|collect|[Rr]ange_?[Pp]op)$")
+"""Questions, calls that free memory, marks for a profiler: nothing stays wrong without them."""
 _LONGEST = 10
 """Statements: more than these do work of their own."""
 _GOING_ON = (ast.Return, ast.Raise, ast.Pass, ast.Assert, ast.FunctionDef, ast.Yield)
