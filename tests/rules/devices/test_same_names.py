@@ -46,3 +46,15 @@ def test_a_tensor_of_the_project_may_be_another(
         (tmp_path / "net" / name).write_text(text)
     request = CheckRequest(paths=(str(tmp_path),), cache_dir=None, codes=frozenset({"DEV501"}))
     assert [each.site.line for each in check(request).findings] == lines
+
+
+def test_imports_begin_in_a_project_whose_top_is_a_package(tmp_path: Path) -> None:
+    for folder in (tmp_path / "whole", tmp_path / "whole" / "net"):
+        folder.mkdir()
+        (folder / "__init__.py").write_text("")
+    (tmp_path / "whole" / "setup.py").write_text("")
+    (tmp_path / "whole" / "net" / "kinds.py").write_text(OWN.format(base=""))
+    (tmp_path / "whole" / "net" / "use.py").write_text(ASKED)
+    path = str(tmp_path / "whole")
+    request = CheckRequest(paths=(path,), cache_dir=None, codes=frozenset({"DEV501"}))
+    assert not check(request).findings
