@@ -93,3 +93,20 @@ def test_another_method_may_wait_for_the_stream(waited: str, expected: Severity 
             {waited}
     """
     assert severity("XFR605", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("pixels", "expected"),
+    [("torch.from_numpy(rows)", None), ("model(torch.from_numpy(rows).cuda())", Severity.WARNING)],
+)
+def test_a_default_may_stay_where_all_callers_are(pixels: str, expected: Severity | None) -> None:
+    source = f"""
+    import torch
+
+    def scaled(x, mean=torch.tensor([0.5, 0.4, 0.3]).view(-1, 1, 1)):
+        return x - mean
+
+    def main(model, rows):
+        return scaled({pixels}).cuda()
+    """
+    assert severity("DEV586", source) is expected

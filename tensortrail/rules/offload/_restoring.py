@@ -21,6 +21,8 @@ _HARMLESS = re.compile(
 )
 _FREES = re.compile(r"(^|\.)(is_\w*available|empty_cache|ipc_collect|collect|[Rr]ange_?[Pp]op)$")
 """Questions, calls that free memory, marks for a profiler: nothing stays wrong without them."""
+_OF_NUMBERS = "torch.backends."
+"""Switches of how exact and how fast operations are, not of where anything is."""
 _LONGEST = 10
 """Statements: more than these do work of their own."""
 _GOING_ON = (ast.Return, ast.Raise, ast.Pass, ast.Assert, ast.FunctionDef, ast.Yield)
@@ -33,6 +35,8 @@ def restores(module: Module, statement: ast.stmt) -> bool:
     calls = [each.func for each in _calls(statement)]
     loops = [each.iter for each in ast.walk(statement) if isinstance(each, ast.For)]
     if not stored and not calls and not isinstance(statement, ast.Delete):
+        return False
+    if stored and all(module.qualified(each).startswith(_OF_NUMBERS) for each in stored):
         return False
     if isinstance(statement, ast.Assign) and not stored:
         return False  # a name of this function: something is looked at, and nothing put back
