@@ -110,3 +110,19 @@ def test_a_default_may_stay_where_all_callers_are(pixels: str, expected: Severit
         return scaled({pixels}).cuda()
     """
     assert severity("DEV586", source) is expected
+
+
+@pytest.mark.parametrize(("taken", "expected"), [("self.__dict__", None), ("kept", Severity.ERROR)])
+def test_a_name_may_be_taken_back(taken: str, expected: Severity | None) -> None:
+    source = f"""
+    import torch
+    from torch import nn
+
+    class Tile(nn.Module):
+        def __init__(self, kept):
+            super().__init__()
+            self.scales = torch.ones(3)
+            scales = {taken}.pop("scales")
+            self.register_buffer("scales", scales)
+    """
+    assert severity("NEW321", source) is expected
