@@ -222,6 +222,10 @@ class Module(Protocol):
         """A file of the project says what it does when it is run: a folder of modules without one
         may be for other projects."""
 
+    def is_installed(self) -> bool:
+        """The project says how it is installed: others use it, and may go on after an exception.
+        True too where that cannot be told."""
+
     def is_used(self, node: ast.AST) -> bool:
         """What is run of the project, or handed out by it, comes to the node: something names the
         function or class at the top of the file that the node stands in, or one there that comes

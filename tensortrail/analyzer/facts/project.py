@@ -72,6 +72,7 @@ class Project:
         self.answers = Answers()
         self._files: dict[tuple[str, str], str] = {}
         self._first_parts: dict[tuple[str, str], bool] = {}
+        self._tops: dict[tuple[str, str], str | None] = {}
         self._files_of: dict[tuple[str | None, str], tuple[str, str] | None] = {}
         self._paths: dict[str, Sequence[str]] = {}
         self.packages: dict[str, bool] = {}
@@ -196,10 +197,26 @@ class Project:
 
     def _file_of(self, asking: ProjectFile, dotted: str) -> tuple[str, str] | None:
         """The longest part of the name that is a file, and what is left of the name."""
-        key = (asking.root, dotted)
+        found = self._file_below(asking.root, dotted)
+        top = self._top_that_is_a_package(asking) if found is None else None
+        return self._file_below(top, dotted) if top is not None else found
+
+    def _file_below(self, root: str | None, dotted: str) -> tuple[str, str] | None:
+        key = (root, dotted)
         if key not in self._files_of:
             self._files_of[key] = self._looked_up(*key)
         return self._files_of[key]
+
+    def _top_that_is_a_package(self, asking: ProjectFile) -> str | None:
+        """The top of the project, if it has an `__init__.py`: imports begin in it all the same."""
+        first, below, _ = asking.name.partition(".")
+        if not below or asking.root is None:
+            return None
+        key = (asking.root, first)
+        if key not in self._tops:
+            folder = inside(*key)
+            self._tops[key] = folder if known_top(folder) == folder else None
+        return self._tops[key]
 
     def _looked_up(self, root: str | None, dotted: str) -> tuple[str, str] | None:
         parts = dotted.split(".")

@@ -99,9 +99,14 @@ class Reach:
         return None
 
     @cached_property
+    def library(self) -> str | None:
+        """A file that says how it is installed."""
+        return next((each for each in self.texts if os.path.basename(each) in _LIBRARY), None)
+
+    @property
     def is_library(self) -> bool:
         """It is installed."""
-        return any(os.path.basename(each) in _LIBRARY for each in self.texts)
+        return self.library is not None
 
     @cached_property
     def program(self) -> str | None:

@@ -23,7 +23,7 @@ from tensortrail.analyzer.facts.project_top import (
     folder_of_project,
     known_top,
 )
-from tensortrail.analyzer.facts.reach import MAIN
+from tensortrail.analyzer.facts.reach import MAIN, Reach
 from tensortrail.analyzer.facts.written_calls import called_in, is_off
 from tensortrail.analyzer.judging.around import folder_of, is_so_in, package_of
 from tensortrail.analyzer.judging.reached import is_reached
@@ -92,11 +92,24 @@ class AsksForProjectCalls:
 
     def has_programs(self) -> bool:
         file = cast("ProjectFile", self)
-        folder = package_of(file) or _project_of_script(file)
-        reach = file.project.uses.reach(folder) if folder is not None else None
+        reach = self._reach()
         if reach is None:
             return False
         return is_so_in(file, reach.program, texts_asked.is_program, MAIN)
+
+    def is_installed(self) -> bool:
+        file = cast("ProjectFile", self)
+        folder, reach = _around(file), self._reach()
+        if folder is None or reach is None or known_top(folder) is None:
+            return True  # where its top is, and what lies there, is not known
+        if reach.library is not None:
+            file.project.rest_on_all_of(file, [reach.library])
+        return reach.is_library
+
+    def _reach(self) -> Reach | None:
+        file = cast("ProjectFile", self)
+        folder = _around(file)
+        return file.project.uses.reach(folder) if folder is not None else None
 
     def is_used(self, node: ast.AST) -> bool:
         if not self._is_named(node) or self._is_switched_off(node):
@@ -284,6 +297,10 @@ def _of_choice(method: FunctionNode) -> Iterator[tuple[int, str]]:
     for each, kept in zip(method.args.kwonlyargs, method.args.kw_defaults, strict=True):
         if is_off(kept):
             yield len(given), each.arg
+
+
+def _around(file: ProjectFile) -> str | None:
+    return package_of(file) or _project_of_script(file)
 
 
 def _project_of_script(file: ProjectFile) -> str | None:

@@ -86,16 +86,16 @@ class AsksForGpus:
         return self._is_in_program(texts_asked.names_other_backend)
 
     def may_use_gpu(self) -> bool:
-        return self._may(texts_asked.names_accelerator)
+        return self._may(texts_asked.names_accelerator, of_many=False)
 
     def may_use_cpu(self) -> bool:
-        return self._may(texts_asked.chooses_cpu)
+        return self._may(texts_asked.chooses_cpu, of_many=True)
 
-    def _may(self, question: Searched) -> bool:
+    def _may(self, question: Searched, of_many: bool) -> bool:
         file = cast("ProjectFile", self)
         if is_in(question, file.source.data) or not os.path.isfile(file.path):
             return True
-        return self._is_in_program(question, of_many=True)
+        return self._is_in_program(question, of_many)
 
     def _is_in_program(self, question: Searched, of_many: bool = False) -> bool:
         """The file has it in its text, or one that comes to import it. `of_many` is the answer if

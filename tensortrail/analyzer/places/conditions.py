@@ -6,6 +6,8 @@ import ast
 from dataclasses import replace
 
 from tensortrail.analyzer.places.environment import Environment
+from tensortrail.analyzer.places.parameters import names_other_classes
+from tensortrail.analyzer.places.world import World
 from tensortrail.patterns import pattern
 from tensortrail.rules.places import NUMBER, Held, What, opposite
 from tensortrail.rules.text_of import text_of
@@ -30,17 +32,17 @@ def is_about_devices(test: ast.expr) -> bool:
     return bool(_ABOUT_DEVICES.search(text_of(test)))
 
 
-def narrow(test: ast.expr, holds: bool, env: Environment) -> None:
+def narrow(test: ast.expr, holds: bool, env: Environment, world: World) -> None:
     """Learn from a condition: what is None, what is a tensor, what is a number."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        narrow(test.operand, not holds, env)
+        narrow(test.operand, not holds, env, world)
     elif isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) == holds:
         for part in test.values:
-            narrow(part, holds, env)
+            narrow(part, holds, env, world)
     elif isinstance(test, ast.Compare) and len(test.ops) == 1:
         _narrow_none(test, holds, env)
     elif isinstance(test, ast.Call) and test.args:
-        _narrow_instance(test, holds, env)
+        _narrow_instance(test, holds, env, world)
 
 
 def _narrow_none(test: ast.Compare, holds: bool, env: Environment) -> None:
@@ -51,7 +53,7 @@ def _narrow_none(test: ast.Compare, holds: bool, env: Environment) -> None:
         env.values[name] = Held(What.NONE)
 
 
-def _narrow_instance(test: ast.Call, holds: bool, env: Environment) -> None:
+def _narrow_instance(test: ast.Call, holds: bool, env: Environment, world: World) -> None:
     called = text_of(test.func)
     name = _path(test.args[0])
     held = env.values.get(name)
@@ -59,7 +61,7 @@ def _narrow_instance(test: ast.Call, holds: bool, env: Environment) -> None:
         return
     if held.what in (What.SELF, What.MODULE, What.OBJECT):
         return
-    of_tensor = called == "torch.is_tensor" or _names_tensor(test.args[-1])
+    of_tensor = called == "torch.is_tensor" or _names_tensor(test.args[-1], world)
     only_tensor = called == "torch.is_tensor" or not isinstance(test.args[-1], ast.Tuple)
     if of_tensor and holds and held.what is What.UNKNOWN:
         env.values[name] = replace(held, what=What.TENSOR) if only_tensor else held
@@ -67,8 +69,9 @@ def _narrow_instance(test: ast.Call, holds: bool, env: Environment) -> None:
         env.values[name] = NUMBER
 
 
-def _names_tensor(classes: ast.expr) -> bool:
-    return "Tensor" in text_of(classes) or "Parameter" in text_of(classes)
+def _names_tensor(classes: ast.expr, world: World) -> bool:
+    named = "Tensor" in text_of(classes) or "Parameter" in text_of(classes)
+    return named and not names_other_classes(classes, world)
 
 
 def _path(node: ast.expr) -> str:

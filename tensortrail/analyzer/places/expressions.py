@@ -152,8 +152,8 @@ class Expressions:
     def _conditional(self, node: ast.IfExp, env: Environment) -> Held:
         self.value(node.test, env)
         yes, no = env.copy(), env.copy()
-        narrow(node.test, True, yes)
-        narrow(node.test, False, no)
+        narrow(node.test, True, yes, self.world)
+        narrow(node.test, False, no, self.world)
         condition = condition_of(node.test)
         first, second = self.value(node.body, yes), self.value(node.orelse, no)
         if first == second:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
+from tensortrail.analyzer.facts.classes import kind_of_class
 from tensortrail.analyzer.facts.project_file import Kinds, ProjectFile
 from tensortrail.analyzer.facts.project_file import Place as InProject
 from tensortrail.analyzer.places import outside
@@ -20,7 +21,7 @@ from tensortrail.analyzer.syntax.tree import SCOPES, Tree
 from tensortrail.rules.places import UNKNOWN_HELD, FunctionPlaces, Held, Place, What, Where
 from tensortrail.rules.shared.asked_as_modules import asked_as_modules
 from tensortrail.rules.view import FunctionNode
-from tensortrail.rules.words import ClassFacts
+from tensortrail.rules.words import ClassFacts, Kind
 
 A = TypeVar("A")
 _DEEPEST = 6
@@ -131,6 +132,11 @@ class PlacesOfFile:
             return False
         facts = self._module.class_facts(dotted)
         return facts is not None and facts.is_module
+
+    def is_no_tensor(self, dotted: str) -> bool:
+        if "." not in dotted or dotted.startswith("torch."):
+            return False
+        return kind_of_class(self._module.class_facts(dotted)) is Kind.OTHER
 
     def is_asked_as_module(self, node: ast.expr) -> bool:
         if not isinstance(node, (ast.Name, ast.Attribute)):

@@ -91,7 +91,7 @@ def _by_annotation(argument: ast.arg, world: World) -> Held | None:
     said = set(_names_in(argument.annotation))
     if "device" in said or name == "device":
         return Held(What.DEVICE, frozenset({Place(Where.DEVICE, name)}), path=name)
-    if said & _TENSORS:
+    if said & _TENSORS and not names_other_classes(argument.annotation, world):
         if said & _BOXES:
             boxed = Held(What.TENSOR, _where(name))
             whole = not said & {"Union", "|"} and "|" not in ast.unparse(argument.annotation)
@@ -103,6 +103,12 @@ def _by_annotation(argument: ast.arg, world: World) -> Held | None:
     if says_model(argument.annotation, world):
         return Held(What.MODULE, _where(name), path=name, cls=COMPONENT)
     return Held(What.UNKNOWN, _where(name), path=name)
+
+
+def names_other_classes(annotation: ast.expr, world: World) -> bool:
+    """What is called like torch's tensors there are classes of the project, and other ones."""
+    named = [each for each in ast.walk(annotation) if last_name(each) in _TENSORS]
+    return bool(named) and all(world.is_no_tensor(world.qualified(each)) for each in named)
 
 
 def _takes_a_tensor(function: FunctionNode, cls: ast.ClassDef | None, world: World) -> bool:

@@ -175,8 +175,8 @@ class Inference(Expressions):
         test = self._named(node.test)
         condition = condition_of(test)
         yes, no = env.copy(), env.copy()
-        narrow(test, True, yes)
-        narrow(test, False, no)
+        narrow(test, True, yes, self.world)
+        narrow(test, False, no, self.world)
         yes.conditions += (condition,)
         no.conditions += (opposite(condition),)
         about_devices = is_about_devices(test)
@@ -205,7 +205,7 @@ class Inference(Expressions):
             inside = env.copy()
             if isinstance(node, ast.While):
                 self.value(node.test, inside)
-                narrow(node.test, True, inside)
+                narrow(node.test, True, inside, self.world)
             else:
                 self.bind_elements(node.target, node.iter, inside)
             after = self._block(node.body, inside)

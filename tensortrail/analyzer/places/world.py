@@ -28,6 +28,9 @@ class World(Protocol):
     def is_module_named(self, dotted: str) -> bool:
         """The class is a module, of this project or of a library."""
 
+    def is_no_tensor(self, dotted: str) -> bool:
+        """A class of the project whose bases are known, and of which none is torch's tensor."""
+
     def is_asked_as_module(self, node: ast.expr) -> bool:
         """The file calls methods of it that only modules have."""
 

@@ -162,15 +162,16 @@ def class_waits(module: Module, block: SideBlock) -> bool:
             "wait_stream" in module.text(call.func)
             and any(name_of(module, each).rpartition(".")[2] == last for each in call.args)
         )
-        or (
-            called(call) == "synchronize"
-            and name_of(
-                module, call.func.value if isinstance(call.func, ast.Attribute) else call
-            ).rpartition(".")[2]
-            == last
-        )
+        or (called(call) == "synchronize" and last in _synchronized(module, call))
         for call in module.nodes(ast.Call, around)
     )
+
+
+def _synchronized(module: Module, call: ast.Call) -> set[str]:
+    """The last names of what it waits for: `s.synchronize()`, `torch.cuda.synchronize(s)`."""
+    owner = receiver(call)
+    waited = [*call.args, owner if owner is not None else call]
+    return {name_of(module, each).rpartition(".")[2] for each in waited}
 
 
 def _is_of_another_object(stream: ast.expr, root: ast.expr) -> bool:

@@ -75,6 +75,15 @@ def _is_of_the_cpu(place: Place) -> bool:
     return place.where in (Where.DEFAULT, Where.HOST) or place.subject == "cpu"
 
 
+def comes_from_the_cpu(module: Module, function: FunctionNode, name: str) -> bool:
+    """Somebody calls the function, and all callers pass for the argument what lies on the CPU."""
+    here = [each for _, each in module.passed(function, name)]
+    held = [*here, *(each.held for each in module.passed_elsewhere(function, name))]
+    return bool(held) and all(
+        bool(each.places) and all(map(_is_of_the_cpu, each.places)) for each in held
+    )
+
+
 def is_brought_to_the_gpu(module: Module, function: FunctionNode, there: Place) -> bool:
     """All callers of the function are in this file, and each has put the argument on the current
     GPU."""

@@ -9,12 +9,14 @@ from typing import NamedTuple
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.given_devices import said_device
 from tensortrail.rules.shared.moves import moves_to_cpu
-from tensortrail.rules.shared.objects import is_true, keyword
+from tensortrail.rules.shared.objects import is_true, keyword, unpacks
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.view import Module
 
 _ENABLING = ("enable_model_cpu_offload", "enable_sequential_cpu_offload")
 _PLACING = ("dispatch_model", "cpu_offload", "disk_offload", "load_checkpoint_and_dispatch")
+_MAP = 2
+"""The position of `device_map` in `load_checkpoint_and_dispatch`."""
 _SPREAD = frozenset({"auto", "balanced", "balanced_low_0", "sequential"})
 _UNDOING = ("remove_hook_from_module", "remove_hook_from_submodules", "remove_all_hooks")
 
@@ -92,9 +94,18 @@ def _placed(module: Module, call: ast.Call) -> str:
         return module.text(call.func.value)
     if called == "from_pretrained" and _is_placed(module, call):
         return _stored_as(module, call)
+    if called == "load_checkpoint_and_dispatch" and _is_without_map(module, call):
+        return ""
     if called in _PLACING and call.args and isinstance(call.args[0], ast.Name):
         return _stored_as(module, call) or call.args[0].id
     return ""
+
+
+def _is_without_map(module: Module, call: ast.Call) -> bool:
+    """It only loads then."""
+    given = module.argument(call, _MAP, "device_map")
+    none = isinstance(given, ast.Constant) and given.value is None
+    return (given is None or none) and not unpacks(call)
 
 
 def _is_spread(call: ast.Call) -> bool:

@@ -25,6 +25,7 @@ from tensortrail.rules.places import (
 )
 from tensortrail.rules.shared.functions import is_static, parameter_names
 from tensortrail.rules.shared.mends import device_given
+from tensortrail.rules.shared.objects import called
 from tensortrail.rules.view import FunctionNode, Module
 
 _GIVEN = frozenset({Where.OF, Where.DEVICE, Where.SELF})
@@ -40,6 +41,8 @@ def out_of_place(
     for odd, other in meeting.pairs:
         made = certainly(odd, function, where) or _unlike_its_other_path(odd, other, where)
         if made is None or excluded(meeting, made) or _may_stay(meeting, odd, made, other):
+            continue
+        if meeting.operation == KERNEL and _is_without_elements(made):
             continue
         there = follows(module, function, other) or _in_kernel(meeting, other)
         there = there or _follows_if_given(module, function, other, made)
@@ -65,6 +68,14 @@ def _in_kernel(meeting: Meeting, other: Held) -> Place | None:
     is_taken = meeting.operation == KERNEL and other.what is What.TENSOR
     there = other.only if is_taken else None
     return there if there is not None and there.where in _GIVEN else None
+
+
+def _is_without_elements(made: Place) -> bool:
+    """`torch.empty(0)` where a kernel wants a tensor: it reads nothing there."""
+    if not isinstance(made.by, ast.Call) or called(made.by) not in ("empty", "zeros", "ones"):
+        return False
+    listed = [each for size in made.by.args for each in getattr(size, "elts", [size])]
+    return any(isinstance(each, ast.Constant) and each.value == 0 for each in listed)
 
 
 def _may_stay(meeting: Meeting, odd: Held, made: Place, other: Held) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from tensortrail.rules.defaults import with_defaults
+from tensortrail.rules.devices._callers import comes_from_the_cpu
 from tensortrail.rules.devices._device_aware import sets_up
 from tensortrail.rules.devices._makers import made_without_device
 from tensortrail.rules.shared.functions import functions
@@ -52,8 +53,15 @@ def made_with_a_function(module: Module) -> Iterator[Made]:
             if not inside:
                 continue
             used = _computed(module, module.uses(argument.arg, function), through=function)
-            if used is not None:
+            if used is not None and not _is_for_the_cpu(module, function, used):
                 yield Made(inside[0], argument.arg, used)
+
+
+def _is_for_the_cpu(module: Module, function: FunctionNode, used: ast.expr) -> bool:
+    """What it is combined with comes from callers that have it on the CPU."""
+    parameters = {each.arg for each in (*function.args.posonlyargs, *function.args.args)}
+    read = {each.id for each in module.nodes(ast.Name, used)} & parameters
+    return any(comes_from_the_cpu(module, function, each) for each in sorted(read))
 
 
 def _inherited(module: Module) -> frozenset[str]:

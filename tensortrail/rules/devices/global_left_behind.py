@@ -33,7 +33,8 @@ class GlobalLeftBehind(Rule):
 
     - one in the body of a module's class, `mean = torch.tensor([...])`, which a method computes
       with as `self.mean`;
-    - the default of a parameter, `def blur(x, kernel=torch.ones(3, 3))`.
+    - the default of a parameter, `def blur(x, kernel=torch.ones(3, 3))`, unless all callers pass
+      tensors of the CPU.
 
     Reported as a note: the other tensor is an argument of a plain function.
 

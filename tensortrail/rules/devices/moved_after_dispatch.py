@@ -108,6 +108,15 @@ def load(name, device, load_in_8bit=False):
     good = (
         Good(
             """\
+import accelerate
+
+def load(model, path, device):
+    accelerate.load_checkpoint_and_dispatch(model, path)
+    return model.to(device)
+"""
+        ),
+        Good(
+            """\
 from transformers import AutoModelForCausalLM
 
 def loaded(name, device, device_map):

@@ -18,6 +18,7 @@ _MAKE_ANOTHER = WRAPPERS | frozenset(
     "torch.ao.quantization.quantize_dynamic torch.fx.symbolic_trace".split()
 )
 _METHODS = ("merge_and_unload",)
+_SAVE = ("save_pretrained", "state_dict", "push_to_hub", "save_model", "save")
 _ONE = "another model, which is"
 
 
@@ -37,8 +38,8 @@ class WrappedModelDropped(Rule):
     ## Why is this bad?
     Nothing happens to `model` itself: it runs uncompiled or on one GPU, and no error says so. A
     model of peft is merged, but `model` is the wrapper around it still, and a checkpoint of it has
-    the keys of the wrapper: a warning. A loader that is not prepared gives batches on the CPU, the
-    same ones to every process.
+    the keys of the wrapper: a warning if the function saves it, else a note. A loader that is not
+    prepared gives batches on the CPU, the same ones to every process.
 
     ## Fix safety
     Unsafe, and only offered if the model has a plain name: the name then stands for the new model.
@@ -177,6 +178,7 @@ def train(net, optimizer, data, pipeline):
             model = _wrapped(module, call)
             if model is not None:
                 is_merged = called(call) in _METHODS
+                quiet = Severity.WARNING if _is_saved(module, call, model) else Severity.NOTE
                 after = "is still the wrapper around it" if is_merged else "stays as it is"
                 gives = "other objects, which are" if _is_prepared(module, call) else _ONE
                 yield self.finding(
@@ -184,7 +186,7 @@ def train(net, optimizer, data, pipeline):
                     call,
                     f"`{one_line(module, call.func)}` gives {gives} dropped: "
                     f"`{one_line(module, model)}` {after}",
-                    severity=Severity.WARNING if is_merged else None,
+                    severity=quiet if is_merged else None,
                     fixes=[_kept(module, call, model)],
                 )
 
@@ -200,6 +202,17 @@ def _wrapped(module: Module, call: ast.Call) -> ast.expr | None:
         return None
     inplace = any(each.arg == "inplace" for each in call.keywords)
     return None if inplace else call.args[0]
+
+
+def _is_saved(module: Module, merged: ast.Call, model: ast.expr) -> bool:
+    """What is written of it has the keys of the wrapper. To compute with, it is as good."""
+    name = module.text(model)
+    return any(
+        called(each) in _SAVE
+        and name in (module.text(each.func.value), *map(module.text, each.args))
+        for each in module.later(merged, ast.Call)
+        if isinstance(each.func, ast.Attribute)
+    )
 
 
 def _is_prepared(module: Module, call: ast.Call) -> bool:

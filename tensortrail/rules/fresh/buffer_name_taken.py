@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Edit, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import is_before, is_self, last_name, receiver
+from tensortrail.rules.shared.objects import called, is_before, is_self, last_name, receiver
 from tensortrail.rules.view import FunctionNode
 
 _REGISTERS = ("register_buffer", "register_parameter")
@@ -213,7 +213,9 @@ def _runs_too(module: Module, statement: ast.stmt, call: ast.Call) -> bool:
 def _registrations(module: Module, function: FunctionNode) -> dict[str, list[ast.Call]]:
     """What registers an attribute in the function, or takes it away, by its name."""
     found: dict[str, list[ast.Call]] = {}
-    for call in module.calls(*_REGISTERS, "delattr", inside=function):
+    for call in module.calls(*_REGISTERS, "delattr", "pop", inside=function):
+        if called(call) == "pop" and "__dict__" not in module.text(call.func):
+            continue  # `self.__dict__.pop("scales")`
         for each in call.args[:2]:
             name = module.value_of(each).constant
             if isinstance(name, str):

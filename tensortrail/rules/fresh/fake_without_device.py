@@ -26,6 +26,8 @@ class FakeWithoutDevice(Rule):
     is given a tensor and is registered with `torch.library.register_fake`, `impl_abstract` and the
     like, by decorator or by call.
 
+    Reported as a note: a result that is made after none of the tensors.
+
     ## Why is this bad?
     Tracing stops over two devices, or the graph copies data to the CPU: `torch.compile` and
     `torch.export` believe the fake implementation, which returns a CPU tensor where the operator
@@ -138,6 +140,7 @@ def _(x: torch.Tensor, n: int):
                     made,
                     f"`{one_line(module, made)}` makes the fake result on the default device, "
                     f"wherever `{tensor}` is",
+                    severity=None if _looks_at_a_tensor(module, function) else Severity.NOTE,
                     fixes=[fix if tensor.isidentifier() else None],
                 )
 
@@ -177,6 +180,18 @@ def _tensor_given(module: Module, function: FunctionNode) -> str:
             if isinstance(root, ast.Name) and root.id in names:
                 return module.text(node.value)
     return ""
+
+
+def _looks_at_a_tensor(module: Module, function: FunctionNode) -> bool:
+    """The result is made after one of them; otherwise they may be handles, which say nothing of a
+    result."""
+    arguments = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+    return any(
+        each.annotation is None
+        or any("Tensor" in said for said in names_said(module, each.annotation))
+        for each in arguments
+        if module.uses(each.arg, function)
+    )
 
 
 def _is_sequence(name: str) -> bool:

@@ -28,7 +28,8 @@ class SubclassOpProfile(Rule):
       copies;
     - answers only one of `_pin_memory` and `is_pinned`, and refuses every other op.
 
-    Bases, decorator tables and a fall-through that wraps again count as answers.
+    Bases, decorator tables and a fall-through that wraps again count as answers. Not reported: a
+    class that only `fsdp_post_all_gather` makes, whose tensors live as long as a forward pass.
 
     In a recorded run, reports a copy, a fresh or a moved tensor that is not of the class, and an
     operation that raised NotImplementedError.
@@ -137,6 +138,26 @@ class Quantized(torch.Tensor):
             """\
 import torch
 
+class Gathered(torch.Tensor):
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, device=inner.device)
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args, kwargs=None):
+        if func in (torch.ops.aten.empty_like.default, torch.ops.aten.detach.default):
+            return Gathered(func(args[0].inner))
+        return func(*unwrapped(args))
+
+class Sharded:
+    def fsdp_post_all_gather(self, outputs, metadata, dtype, *, out=None):
+        return Gathered(outputs[0]), outputs
+"""
+        ),
+        Good(
+            """\
+import torch
+
 class Traced(torch.Tensor):
     @staticmethod
     def __new__(cls, inner):
@@ -183,7 +204,7 @@ class Base(torch.Tensor):
             facts = module.class_facts(cls)
             if facts is None or not facts.is_wrapper or not facts.complete or facts.rewraps_rest:
                 continue
-            if not _has_own_answers(module, cls, facts):
+            if not _has_own_answers(module, cls, facts) or _lives_in_a_pass(module, cls):
                 continue
             yield from self._staging(module, cls, facts)
             yield from self._pinning(module, cls, facts)
@@ -290,6 +311,15 @@ def _has_own_answers(module: Module, cls: ast.ClassDef, facts: ClassFacts) -> bo
         return True
     base = module.class_facts(facts.bases[0]) if facts.bases else None
     return base is None or not base.is_wrapper
+
+
+def _lives_in_a_pass(module: Module, cls: ast.ClassDef) -> bool:
+    """Beside the class itself only FSDP makes it, of what it has gathered for one pass."""
+    made = [each for each in module.calls(cls.name) if module.class_of(each) is not cls]
+    makers = [module.function_of(each) for each in made]
+    return bool(makers) and all(
+        each is not None and each.name == "fsdp_post_all_gather" for each in makers
+    )
 
 
 def _inherited_gap(module: Module, cls: ast.ClassDef, facts: ClassFacts) -> bool:

@@ -19,8 +19,10 @@ _HARMLESS = re.compile(
     r"|elapsed|memory_allocated|memory_stats|memory_reserved|peak|tqdm|set_description|save|dump",
     re.IGNORECASE,
 )
-_FREES = re.compile(r"(^|\.)(is_\w*available|empty_cache|ipc_collect|collect)$")
-"""Questions and calls that free memory: nothing stays wrong without them."""
+_FREES = re.compile(r"(^|\.)(is_\w*available|empty_cache|ipc_collect|collect|[Rr]ange_?[Pp]op)$")
+"""Questions, calls that free memory, marks for a profiler: nothing stays wrong without them."""
+_OF_NUMBERS = "torch.backends."
+"""Switches of how exact and how fast operations are, not of where anything is."""
 _LONGEST = 10
 """Statements: more than these do work of their own."""
 _GOING_ON = (ast.Return, ast.Raise, ast.Pass, ast.Assert, ast.FunctionDef, ast.Yield)
@@ -34,12 +36,40 @@ def restores(module: Module, statement: ast.stmt) -> bool:
     loops = [each.iter for each in ast.walk(statement) if isinstance(each, ast.For)]
     if not stored and not calls and not isinstance(statement, ast.Delete):
         return False
+    if stored and all(module.qualified(each).startswith(_OF_NUMBERS) for each in stored):
+        return False
     if isinstance(statement, ast.Assign) and not stored:
         return False  # a name of this function: something is looked at, and nothing put back
     if any(_is_counted_on(module, each) for each in stored):
         return False
     said = [ast.unparse(each) for each in (*calls, *loops, *stored)]
     return bool(_STATE.search(" ".join((*said, *map(module.qualified, calls)))))
+
+
+def somebody_goes_on(module: Module, node: ast.Yield) -> bool:
+    """After an exception at the `yield`: who uses what is installed may do so, and of a program
+    what catches it and raises nothing."""
+    function = module.function_of(node)
+    return (
+        module.is_installed()
+        or function is None
+        or any(
+            _is_caught(module, each)
+            for block in module.nodes(ast.With)
+            for each in block.items
+            if module.text(each.context_expr).partition("(")[0].endswith(function.name)
+        )
+    )
+
+
+def _is_caught(module: Module, item: ast.withitem) -> bool:
+    child: ast.AST = item
+    for up in module.ancestors(item):
+        handlers = up.handlers if isinstance(up, ast.Try) and child in up.body else []
+        if any(not isinstance(each.body[-1], ast.Raise) for each in handlers):
+            return True
+        child = up
+    return False
 
 
 def _is_counted_on(module: Module, target: ast.expr) -> bool:

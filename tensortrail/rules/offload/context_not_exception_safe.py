@@ -11,6 +11,7 @@ from tensortrail.rules.offload._restoring import (
     is_work,
     left_undone,
     restores,
+    somebody_goes_on,
 )
 from tensortrail.rules.shared.in_tests import in_tests
 
@@ -22,8 +23,9 @@ class ContextNotExceptionSafe(Rule):
     Reports a `@contextmanager` function with a bare `yield` outside `try ... finally`, if the
     statements after it restore devices, offloading, hooks or a replaced `forward`.
 
-    Reported as a note: other state that was saved before the `yield` and is set back after it, and
-    global names of the file.
+    Reported as a note: other state that was saved before the `yield` and is set back after it,
+    global names of the file, and a project that is not installed and never catches what the body
+    raises: its run is over then.
 
     ## Why is this bad?
     After an exception inside the `with` block, the model stays onloaded (out of memory at the
@@ -288,6 +290,7 @@ def recorded(self):
             f"if the `with` body raises, {left_undone(module, restoring[0])}",
             severity=Severity.NOTE
             if all(is_switch_of_file(module, each) for each in restoring)
+            or not somebody_goes_on(module, node)
             else None,
             trail=[(restoring[0], "this restores the state, only after a body that succeeded")],
             fixes=[self._in_finally(module, statement, following, restoring)],

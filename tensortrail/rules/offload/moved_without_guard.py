@@ -137,6 +137,19 @@ class Trainer:
     good = (
         Good(
             """\
+def load(self, path):
+    self.coder = Coder(path)
+    if self.offload:
+        self.coder.to(self.device)
+    else:
+        self.coder.to("cpu")
+    self.model = Model()
+    self.model.to("cpu")
+    self.model.load_state_dict(weights(path, self.device), assign=True)
+"""
+        ),
+        Good(
+            """\
 def cached(args, vae, encoder, data, device):
     if not args.lowram:
         vae.to("cpu")
@@ -259,10 +272,18 @@ def _its_like(move: Move, moves: Sequence[Move]) -> Move | None:
             and not other.away
             and (_start(other) > _start(move) or not _is_brought(move, moves))
         )
-        alike = other.away and other.what != move.what
+        alike = other.away and other.what != move.what and not _is_placed_either_way(other, moves)
         if back or (alike and _is_brought(move, moves) == _is_brought(other, moves)):
             return other
     return None
+
+
+def _is_placed_either_way(move: Move, moves: Sequence[Move]) -> bool:
+    """`if offload: x.to(device)`, `else: x.to("cpu")`: the flag says where it is to be at all."""
+    return any(
+        each.what == move.what and not each.away and each.flags and each.flags != move.flags
+        for each in moves
+    )
 
 
 def _is_bound_here(module: Module, function: FunctionNode, move: Move) -> bool:

@@ -17,6 +17,7 @@ from tensortrail.rules import (
     Value,
 )  # fmt: skip
 from tensortrail.rules.offload import _back, _moved
+from tensortrail.rules.offload._given_up import is_given_up
 from tensortrail.rules.offload._settings import (
     advice,
     is_about_offload,
@@ -270,6 +271,8 @@ def probe(cpu_offload: bool):
         target = module.value_of(call).placement.device
         names = [each.name for each in module.offload_settings(call)]
         about_this = any("cpu" in name or "module" in name or "model" in name for name in names)
+        if is_given_up(module, call, subject):
+            return None
         return subject if target in ("cpu", "meta") and about_this else None
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:

@@ -43,6 +43,12 @@ def made_by_all(module: Module) -> Iterator[ast.Call]:
             yield call
 
 
+WAITS_ALWAYS = frozenset(
+    {"gather", "gather_for_metrics", "reduce", "wait_for_everyone", "pad_across_processes"}
+)
+"""Of an Accelerator, whatever it works with."""
+
+
 def is_of_accelerator(module: Module, call: ast.Call) -> bool:
     owner = receiver(call)
     named = module.value_of(owner).cls if owner is not None else ""

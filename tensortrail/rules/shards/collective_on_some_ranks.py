@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Guard, Module, Rule
 from tensortrail.rules.shards._of_all_ranks import (
+    WAITS_ALWAYS,
     is_of_accelerator,
     made_by_all,
     mentions_sharding,
@@ -30,8 +31,9 @@ class CollectiveOnSomeRanks(Rule):
     - `save_checkpoint` and `load_checkpoint` of a DeepSpeed engine;
     - `state_dict()` of a model that the function has wrapped in FSDP.
 
-    Reported as a note: calls of an Accelerator, unless the file names FSDP or DeepSpeed (then a
-    warning). They wait for other processes only with one of these.
+    Reported as a note: `save_state`, `load_state`, `get_state_dict` of an Accelerator, unless the
+    file names FSDP or DeepSpeed (then a warning). They wait for other processes only with one of
+    these.
 
     Not reported: a call that the other branch, or the same condition with the opposite answer,
     makes as well, and a collective with a `group`.
@@ -119,6 +121,29 @@ def train(model, loader, config, folder):
             engine.save_checkpoint(folder, tag=str(step))
 """,
             lines=(10,),
+        ),
+        Bad(
+            """\
+from accelerate import Accelerator
+
+accelerator = Accelerator()
+
+def keep(model, path, step):
+    if accelerator.is_main_process and step % 100 == 0:
+        accelerator.wait_for_everyone()
+        accelerator.save(model.state_dict(), path)
+""",
+            lines=(7,),
+            instead="""\
+from accelerate import Accelerator
+
+accelerator = Accelerator()
+
+def keep(model, path, step):
+    if step % 100 == 0:
+        accelerator.wait_for_everyone()
+        accelerator.save(model.state_dict(), path)
+""",
         ),
     )
     good = (
@@ -237,7 +262,7 @@ def train(model, optimizer, saver, loss, folder):
                 yield self._reported(module, call, guard)
 
     def _reported(self, module: Module, call: ast.Call, guard: Guard) -> Finding:
-        of_accelerator = is_of_accelerator(module, call)
+        of_accelerator = is_of_accelerator(module, call) and called(call) not in WAITS_ALWAYS
         sharded = not of_accelerator or mentions_sharding(module)
         when = " with FSDP and DeepSpeed" if of_accelerator else ""
         return self.finding(

@@ -26,13 +26,15 @@ class TiesLost(Rule):
     - `model.tie_weights()` before a load that replaces the parameters (`assign=True`,
       `load_checkpoint_in_model`, `to_empty`), with no tie after it; and `to_empty` of a model made
       on meta whose class ties weights in its constructor;
-    - a loop over `named_parameters()` that puts a new `Parameter` into the module for each name: a
-      shared parameter comes once, under its first name;
     - `self.embed = ...` in a class that ties `self.head.weight = self.embed.weight` in another
       method and does not tie again, or that replaces it in the same method after the tie.
 
-    Reported as a note: `load_checkpoint_in_model`, which ties the weights again since accelerate
-    0.19, and a setter that stores what it is given.
+    Reported as a note:
+
+    - a loop over `named_parameters()` that puts a new `Parameter` into the module for each name: a
+      shared parameter comes once, under its first name, and whoever calls may tie again;
+    - `load_checkpoint_in_model`, which ties the weights again since accelerate 0.19;
+    - a setter that stores what it is given.
 
     In a recorded run, reports a load with `assign=True` after which names that were one parameter
     are two, if nothing has tied them when the first of them is read.
@@ -330,6 +332,7 @@ def convert(model, make):
                     put,
                     f"`{owner}.named_parameters()` gives a parameter that two modules share once: "
                     "the new one is put under its first name, and the second keeps the old one",
+                    severity=Severity.NOTE,
                     trail=[(loop, "the loop that gives shared parameters once")],
                 )
                 break

@@ -40,7 +40,9 @@ def _values(module: Module, saved: ast.expr) -> Iterator[ast.expr]:
 
 
 def _put_into(module: Module, name: ast.Name) -> Iterator[ast.expr]:
-    """`value` of `name[key] = value`."""
+    """`value` of `name[key] = value`, unless a tensor takes it, into its own storage."""
+    if _is_tensor(module, name):
+        return
     for assign in module.nodes(ast.Assign, module.function_of(name)):
         target = assign.targets[0]
         owner = target.value if isinstance(target, ast.Subscript) else None

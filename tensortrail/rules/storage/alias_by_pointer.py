@@ -286,14 +286,16 @@ def local_storage_signature(tensor):
                 continue  # a helper that has been given the tensor may rule them out itself
             where = module.function_of(subscript)
             kept = module.text(subscript.value) + (where.name if where is not None else "")
-            if not (SAVES.search(kept) or may_lack_storage(module, tensor, tensor)):
+            may_lack = may_lack_storage(module, tensor, tensor)
+            if not (SAVES.search(kept) or may_lack):
                 continue
+            has_elements = settled(module, subscript, tensor)
             yield self.finding(
                 module,
                 subscript,
                 f"every `{one_line(module, tensor)}` without a storage is gathered under the same "
                 "key",
-                severity=Severity.ERROR,
+                severity=Severity.ERROR if may_lack and not has_elements else Severity.WARNING,
                 trail=[(part, "0 for meta, empty and wrapper tensors; views differ by offset")],
             )
 

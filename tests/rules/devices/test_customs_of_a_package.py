@@ -131,7 +131,7 @@ BETWEEN = "from pkg.own import Placed\n\ndef net():\n    return Placed()\n"
         ({"nets": BETWEEN, "train": "from transformers import Trainer\n"
           "from pkg.nets import net\n\nTrainer(net())\n"}, True),
         ({"train": "from pkg.own import Placed\n\n# net = Placed().cuda()\n"}, False),
-        ({f"net{n}": "from pkg.own import Placed\n" for n in range(60)}, True),
+        ({f"net{n}": "from pkg.own import Placed\n" for n in range(60)}, False),
         ({"train": "import torch\n\nx = torch.ones(2).cuda()\n"}, False),
         ({"train": "from pkg.own import Placed\nimport torch\n"
           "torch.set_default_device('cuda')\nprint(Placed())\n"}, False),
