@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from tensortrail.rules.devices._dropped import moves_bytes
 from tensortrail.rules.shared.functions import matched, names_of_parameters
 from tensortrail.rules.shared.moves import CASTS, MOVES
-from tensortrail.rules.shared.objects import called, is_name, names_in, receiver, within
+from tensortrail.rules.shared.objects import called, is_name, keyword, names_in, receiver, within
+from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Kind
 
@@ -18,6 +19,7 @@ WRAPPERS = frozenset(
     "torch.compile torch.jit.script torch.nn.DataParallel torch.nn.parallel.DataParallel "
     "torch.nn.parallel.DistributedDataParallel".split()
 )
+_BATCHES = ("BatchEncoding", "BatchFeature")
 _SEES_ALL = ("locals", "vars", "exec", "eval")
 
 
@@ -103,7 +105,22 @@ def _fits(
     held = module.value_of(_moved(value))
     if held.kinds:
         return held.is_tensor and not held.may_be(Kind.WRAPPER_TENSOR)
-    return isinstance(binder, ast.For) and _callers_give_tensors(module, binder)
+    return isinstance(binder, ast.For) and (
+        _callers_give_tensors(module, binder) or _is_of_a_tokenizer(module, binder)
+    )
+
+
+def _is_of_a_tokenizer(module: Module, loop: ast.For) -> bool:
+    """`for k, v in batch.items()` of `batch = tokenizer(texts, return_tensors="pt")`."""
+    over = receiver(loop.iter) if isinstance(loop.iter, ast.Call) else None
+    made = behind(module, over) if over is not None else None
+    if not isinstance(made, ast.Call):
+        return False
+    said = keyword(made, "return_tensors")
+    of_library = (
+        module.qualified(made.func).startswith("transformers.") and called(made) in _BATCHES
+    )
+    return of_library or (isinstance(said, ast.Constant) and said.value == "pt")
 
 
 def _callers_give_tensors(module: Module, loop: ast.For) -> bool:

@@ -8,6 +8,7 @@ from tensortrail.rules import Bad, Good, Module, Near, Rule
 from tensortrail.rules.devices._dropped import (
     changes_nothing,
     gives_itself,
+    is_packed,
     is_tensor,
     moves_bytes,
     source_of,
@@ -214,6 +215,25 @@ def error(net, loader, loss_of, device):
 """,
             lines=(4, 10),
         ),
+        Bad(
+            """\
+from torch.nn.utils.rnn import pack_sequence
+
+def run(rnn, rows):
+    packed = pack_sequence(rows)
+    packed.to("cuda")
+    return rnn.cuda()(packed)
+""",
+            lines=(5,),
+            fixed="""\
+from torch.nn.utils.rnn import pack_sequence
+
+def run(rnn, rows):
+    packed = pack_sequence(rows)
+    packed = packed.to("cuda")
+    return rnn.cuda()(packed)
+""",
+        ),
     )
     good = (
         Good(
@@ -353,7 +373,8 @@ def target(online: torch.Tensor):
             if may_be_tensor_given_back(module, statement, subject):
                 yield self._of_either(module, statement, subject)
                 continue
-            if not is_tensor(module, subject) or changes_nothing(module, call):
+            known = is_tensor(module, subject) or is_packed(module, subject)
+            if not known or changes_nothing(module, call):
                 continue
             if gives_itself(module, call):
                 continue

@@ -109,6 +109,16 @@ def materialise(model, device):
 """,
             lines=(6, 10),
         ),
+        Bad(
+            """\
+def embedded(model, tokenizer, texts):
+    batch = tokenizer(texts, return_tensors="pt")
+    for key, value in batch.items():
+        value = value.to("cuda")
+    return model(**batch)
+""",
+            lines=(4,),
+        ),
     )
     good = (
         Good(
