@@ -10,6 +10,7 @@ from tensortrail.rules.devices._at_hand import device_read
 from tensortrail.rules.devices._callers import caller_step
 from tensortrail.rules.devices._company import has_its_shape
 from tensortrail.rules.devices._goes_along import only_sets_up
+from tensortrail.rules.devices._inputs_moved import may_have_moved
 from tensortrail.rules.devices._lying import (
     described,
     is_module,
@@ -342,6 +343,8 @@ if __name__ == "__main__":
                 continue
             places = module.places(function)
             for meeting in places.meetings:
+                if may_have_moved(module, meeting):
+                    continue
                 inner = module.function_of(meeting.node) or function
                 found = out_of_place(module, inner, meeting, Where.DEFAULT)
                 if found is not None and (
