@@ -146,7 +146,8 @@ class Net(nn.Module):
 
     def cast_back(self, x, ids):
         hidden = self.layer(x)
-        ids = ids.to(hidden).long()
+        ids = ids.to(hidden)
+        ids = ids.long()
         return self.embed(ids)
 """
         ),

@@ -116,6 +116,25 @@ def update(decay):
         ),
         Good(
             """\
+import copy
+import torch
+from torch import nn
+from torch.optim.swa_utils import update_bn
+
+def train(batches, held_out):
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))
+    average = copy.deepcopy(model)
+    for batch in batches:
+        model(batch).sum().backward()
+        for old, new in zip(average.parameters(), model.parameters()):
+            old.data.lerp_(new.data, 0.01)
+    update_bn(batches, average)
+    average.eval()
+    return [average(x) for x in held_out]
+"""
+        ),
+        Good(
+            """\
 import torch
 from torch import nn
 
