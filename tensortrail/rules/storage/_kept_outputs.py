@@ -10,10 +10,10 @@ from typing import NamedTuple
 from tensortrail.rules.shared.hooks import FORWARD, Hook, hooks
 from tensortrail.rules.shared.objects import called, is_name, is_self, is_true, keyword, receiver
 from tensortrail.rules.shared.origins import behind
+from tensortrail.rules.shared.values import VIEWS
 from tensortrail.rules.view import Module
 
 _IN_PLACE = ("relu_", "leaky_relu_", "elu_", "hardtanh_", "dropout_", "celu_", "selu_", "rrelu_")
-_SHARES = frozenset({"detach", "view", "squeeze", "unsqueeze", "flatten", "view_as"})
 _KEEPS = frozenset({"append", "add", "extend", "setdefault", "insert"})
 
 
@@ -51,7 +51,7 @@ def _kept(module: Module, hook: Hook) -> ast.expr | None:
 
 def _shares(value: ast.expr, given: tuple[str, ...]) -> bool:
     """It is the output, or a view of it."""
-    while isinstance(value, ast.Call) and called(value) in _SHARES and receiver(value) is not None:
+    while isinstance(value, ast.Call) and called(value) in VIEWS and receiver(value) is not None:
         value = receiver(value) or value
     if isinstance(value, ast.Attribute) and value.attr == "data":
         value = value.value
