@@ -37,15 +37,23 @@ class Cast(NamedTuple):
 
 def integers_cast(module: Module) -> Iterator[Cast]:
     for move in module.calls(*_BY_TENSOR):
-        if len(move.args) != 1 or move.keywords or receiver(move) is None:
+        by = _by(move)
+        if by is None or receiver(move) is None:
             continue
         for use in _uses(module, move):
             taker, labels = _taker(module, use)
             if taker is None or (labels and not _is_integer(module, receiver(move))):
                 continue
-            if _is_float(module, move, move.args[0]):
-                yield Cast(move, move.args[0], use, taker)
+            if _is_float(module, move, by):
+                yield Cast(move, by, use, taker)
                 break
+
+
+def _by(move: ast.Call) -> ast.expr | None:
+    """`x` of `ids.to(x)` and `ids.to(other=x)`, if nothing else is said."""
+    said = [*move.args, *(each.value for each in move.keywords)]
+    named = all(each.arg == "other" for each in move.keywords)
+    return said[0] if len(said) == 1 and named else None
 
 
 def _uses(module: Module, move: ast.Call) -> Iterator[ast.expr]:

@@ -120,7 +120,7 @@ def _is_of_a_tokenizer(module: Module, loop: ast.For) -> bool:
     of_library = (
         module.qualified(made.func).startswith("transformers.") and called(made) in _BATCHES
     )
-    return of_library or (isinstance(said, ast.Constant) and said.value == "pt")
+    return of_library or (said is not None and module.value_of(said).constant == "pt")
 
 
 def _callers_give_tensors(module: Module, loop: ast.For) -> bool:
@@ -152,15 +152,14 @@ def _gives_weights(over: ast.expr) -> bool:
 def _is_read_again(
     module: Module, assign: ast.Assign, name: str, binder: ast.For | FunctionNode
 ) -> bool:
-    function = module.function_of(assign) or module.top
-    around = None if function is module.top else function
-    if any(name in each.names for each in _declared(module, around)):
+    function = module.function_of(assign)
+    if any(name in each.names for each in _declared(module, function)):
         return True
-    if any(isinstance(each.func, ast.Name) for each in module.calls(*_SEES_ALL, inside=around)):
+    if any(isinstance(each.func, ast.Name) for each in module.calls(*_SEES_ALL, inside=function)):
         return True
     end = (assign.end_lineno or assign.lineno, assign.end_col_offset or 0)
     loops = [up for up in module.ancestors(binder) if isinstance(up, (ast.For, ast.While))]
-    for use in module.uses(name, around):
+    for use in module.uses(name, function):
         if isinstance(use.ctx, ast.Store):
             continue
         if (use.lineno, use.col_offset) >= end or module.function_of(use) is not function:

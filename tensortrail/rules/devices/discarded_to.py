@@ -17,7 +17,6 @@ from tensortrail.rules.devices._dropped import (
     works_in_place,
 )
 from tensortrail.rules.devices._dropped_batch import taken_as_tensor, written_back
-from tensortrail.rules.devices._dropped_comprehensions import LINE, dropped_comprehensions
 from tensortrail.rules.devices._dropped_moves import (
     STATEMENT,
     WORDS,
@@ -29,7 +28,6 @@ from tensortrail.rules.devices._rebound import (
     may_be_tensor_given_back,
     rebound_in_loops,
 )
-from tensortrail.rules.shared.moves import MOVES
 from tensortrail.rules.shared.sentences import one_line
 
 
@@ -41,7 +39,6 @@ class DiscardedTo(Rule):
 
     - a statement that is only `t.to(...)`, `t.cpu()`, `t.detach()` or the like, of a tensor;
     - the same of a part of a batch that a model or a loss is given afterwards;
-    - `{k: v.to(device) for k, v in batch.items()}` as a statement;
     - `p = p.to(...)` in a loop over `parameters()`, if nothing uses this `p` afterwards;
     - `t.data.copy(other)`: tensors have no such method.
 
@@ -71,7 +68,6 @@ class DiscardedTo(Rule):
     notes = False
     triggers = (
         *(Near(word, STATEMENT) for word in WORDS),
-        *(Near(f".{word}(", LINE) for word in sorted(MOVES)),
         ".data.copy(",
         *((word, over) for word in WORDS for over in ("parameters(", "buffers(")),
     )
@@ -197,42 +193,9 @@ def evaluate(model, loader, device):
             lines=(5,),
         ),
         Bad(
-            """\
-import torch
-
-def step(model, batch, device):
-    {k: v.to(device) if torch.is_tensor(v) else v for k, v in batch.items()}
-    return model(**batch)
-
-def error(net, loader, loss_of, device):
-    net.to(device)
-    for inputs, target in loader:
-        [
-            each.to(device, non_blocking=True)
-            for each in (inputs, target)
-        ]
-        print(loss_of(net(inputs), target))
-""",
-            lines=(4, 10),
-        ),
-        Bad(
-            """\
-from torch.nn.utils.rnn import pack_sequence
-
-def run(rnn, rows):
-    packed = pack_sequence(rows)
-    packed.to("cuda")
-    return rnn.cuda()(packed)
-""",
-            lines=(5,),
-            fixed="""\
-from torch.nn.utils.rnn import pack_sequence
-
-def run(rnn, rows):
-    packed = pack_sequence(rows)
-    packed = packed.to("cuda")
-    return rnn.cuda()(packed)
-""",
+            "import torch.nn.utils.rnn as r\nx = r.pack_sequence(y)\nx.to(0)\n",
+            lines=(3,),
+            fixed="import torch.nn.utils.rnn as r\nx = r.pack_sequence(y)\nx = x.to(0)\n",
         ),
     )
     good = (
@@ -261,14 +224,6 @@ def train(model, loss_of, loader, device):
         batch.to(device)
         said, true = model(batch)
         loss_of(said, true).backward()
-"""
-        ),
-        Good(
-            """\
-def place(models, nets, batch, device):
-    [model.to(device) for model in models]
-    [net.to(device) for net in (nets.first, nets.second)]
-    return {k: v.to(device) for k, v in batch.items()}
 """
         ),
         Good("def f(model):\n    model.to('cuda')\n"),
@@ -374,9 +329,7 @@ def target(online: torch.Tensor):
                 yield self._of_either(module, statement, subject)
                 continue
             known = is_tensor(module, subject) or is_packed(module, subject)
-            if not known or changes_nothing(module, call):
-                continue
-            if gives_itself(module, call):
+            if not known or changes_nothing(module, call) or gives_itself(module, call):
                 continue
             left = "stays as it is" if not works_in_place(call) else "has what was written into it"
             yield self.finding(
@@ -389,7 +342,6 @@ def target(online: torch.Tensor):
                 fixes=[self._kept(module, statement, call)],
             )
         yield from self._lost(module)
-        yield from self._of_comprehensions(module)
 
     def _lost(self, module: Module) -> Iterator[Finding]:
         for assign, call in rebound_in_loops(module):
@@ -406,16 +358,6 @@ def target(online: torch.Tensor):
                 statement,
                 f"`{one_line(module, call.func)}` is not a method of a tensor: "
                 "`copy_` writes into it",
-            )
-
-    def _of_comprehensions(self, module: Module) -> Iterator[Finding]:
-        for statement, move, whole in dropped_comprehensions(module):
-            yield self.finding(
-                module,
-                statement,
-                f"`{one_line(module, move)}` makes another tensor, and all of them are dropped: "
-                f"`{one_line(module, whole)}` keeps those that were not moved",
-                trail=[(move, "each is moved, and the result dropped")],
             )
 
     def _of_batch(

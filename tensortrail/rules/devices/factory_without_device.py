@@ -343,16 +343,14 @@ if __name__ == "__main__":
                 continue
             places = module.places(function)
             for meeting in places.meetings:
-                if may_have_moved(module, meeting):
-                    continue
                 inner = module.function_of(meeting.node) or function
                 found = out_of_place(module, inner, meeting, Where.DEFAULT)
-                if found is not None and (
-                    is_module(module, function, found[0]) or only_binds_a_name(module, found[0])
-                ):
+                if found is None or may_have_moved(module, meeting):
                     continue
-                if found is not None and found[0].by not in reported and found[0].by is not None:
-                    reported.add(found[0].by)
+                one = found[0]
+                other_fault = is_module(module, function, one) or only_binds_a_name(module, one)
+                if not other_fault and one.by is not None and one.by not in reported:
+                    reported.add(one.by)
                     yield self._reported(module, inner, places, meeting, *found)
 
     def _reported(

@@ -172,7 +172,11 @@ def _is_buffer(module: Module, made: ast.Attribute) -> bool:
     cls = module.class_of(made) if is_self(made.value) else None
     registered = module.calls("register_buffer", inside=cls) if cls is not None else ()
     names = (module.argument(each, 0, "name") for each in registered)
-    return any(isinstance(e, ast.Constant) and e.value == made.attr for e in names)
+    return any(each is not None and _text(module, each) == made.attr for each in names)
+
+
+def _text(module: Module, name: ast.expr) -> object:
+    return name.value if isinstance(name, ast.Constant) else module.value_of(name).constant
 
 
 def _is_own(module: Module, tensor: ast.expr) -> bool:

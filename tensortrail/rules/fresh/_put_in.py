@@ -15,11 +15,16 @@ _REGISTERING = ("add_module", "register_module", "register_parameter")
 
 def put_after(module: Module, after: ast.AST, model: str) -> Iterator[tuple[ast.AST, ast.Call]]:
     """Those that may be put there after a point: the statement, and what makes the layer."""
+    function = module.function_of(after)
     for later in module.later(after, ast.Assign):
+        if module.function_of(later) is not function:
+            continue
         target, layer = later.targets[0], _layer(module, later.value)
         if layer is not None and module.text(target).startswith((f"{model}.", f"{model}[")):
             yield later, layer
     for call in module.later(after, ast.Call):
+        if module.function_of(call) is not function:
+            continue
         owner, value = _registered(module, call)
         layer = _layer(module, value) if value is not None else None
         if owner is not None and layer is not None and _is_in(module.text(owner), model):

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shared.functions import matched
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, is_name, receiver, root_of
 from tensortrail.rules.shared.sentences import one_line
@@ -194,14 +195,23 @@ def _averaged(module: Module, loop: ast.For) -> ast.expr | None:
 
 
 def _evaluated(module: Module, average: ast.expr) -> ast.Call | None:
-    """`average.eval()`, by that name; or at once, where it is copied."""
-    shown = module.text(average)
+    """`average.eval()`, by that name or a caller's; or at once, where it is copied."""
+    names = {module.text(average), *_given_as(module, average)}
     for call in module.calls("eval"):
         owner = receiver(call)
         if owner is None:
             continue
         kept = module.parent(call)
         bound = kept.targets[0] if isinstance(kept, ast.Assign) else owner
-        if shown in (module.text(owner), module.text(bound)):
+        if not names.isdisjoint((module.text(owner), module.text(bound))):
             return call
     return None
+
+
+def _given_as(module: Module, average: ast.expr) -> Iterator[str]:
+    """What the callers of the function give it for the average."""
+    function = module.function_of(average)
+    for call in module.calls(function.name) if function is not None else ():
+        for name, value in matched(function, call) if function is not None else ():
+            if is_name(average, name):
+                yield module.text(value)

@@ -134,5 +134,9 @@ def other(net, teacher, rank):
 
 
 def _wraps_again(module: Module, wrap: ast.Assign) -> bool:
-    later = (each for each in module.later(wrap, ast.Call) if each is not wrap.value)
-    return any(module.qualified(each.func) in _WRAPPERS for each in later)
+    return any(
+        module.qualified(each.func) in _WRAPPERS
+        and each is not wrap.value
+        and module.function_of(each) is module.function_of(wrap)
+        for each in module.later(wrap, ast.Call)
+    )

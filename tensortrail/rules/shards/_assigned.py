@@ -11,6 +11,7 @@ from tensortrail.rules.shared.moves import GIVES_ITSELF, MAY_PLACE, TO_DEVICE, i
 from tensortrail.rules.shared.objects import called, given, is_true, keyword, receiver
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.view import Module
+from tensortrail.rules.words import Kind
 
 _TORCH, _SAFE = "torch.load", "safetensors.torch.load_file"
 
@@ -66,10 +67,17 @@ def _move_in(module: Module, call: ast.Call) -> ast.Call | None:
     each: ast.expr | None = call
     while isinstance(each, ast.Call) and called(each) in GIVES_ITSELF:
         if called(each) in TO_DEVICE and not moves_to_cpu(module, each):
-            told = called(each) != "to" or said_device(module, each) is not None
+            said = said_device(module, each)
+            told = called(each) != "to" or (said is not None and not _is_dtype(module, said))
             return each if told else None
         each = receiver(each)
     return None
+
+
+def _is_dtype(module: Module, said: ast.expr) -> bool:
+    """`torch.bfloat16`, also by a name."""
+    named = module.qualified(behind(module, said))
+    return named.startswith("torch.") and module.value_of(said).kind is not Kind.DEVICE
 
 
 def _may_be_moved_after(module: Module, load: ast.Call, model: str) -> bool:

@@ -6,7 +6,9 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tensortrail.rules.shared.objects import called, is_self
+from tensortrail.rules.shared.classes import classes_named
+from tensortrail.rules.shared.functions import called_here, matched
+from tensortrail.rules.shared.objects import called, is_self, names_in
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.view import FunctionNode, Module
 
@@ -28,7 +30,8 @@ def hooks(module: Module, *kinds: str) -> Iterator[Hook]:
         said = module.argument(call, 0, "hook")
         function = _function(module, call, said) if said is not None else None
         if function is not None:
-            yield Hook(call, function, _replaceable(function, called(call), _bound(module, said)))
+            given = _replaceable(function, called(call), _bound(module, said))
+            yield Hook(call, *_handed_on(module, function, given))
 
 
 def _function(
@@ -41,8 +44,10 @@ def _function(
     made = behind(module, said)
     if isinstance(made, ast.Lambda):
         return made
-    if isinstance(made, ast.Attribute) and is_self(made.value):
-        return _method(module, module.class_of(call), made.attr)
+    if isinstance(made, ast.Attribute):
+        own = is_self(made.value)
+        cls = module.class_of(call) if own else _class_of_value(module, made.value)
+        return _method(cls, made.attr)
     if isinstance(made, ast.Name):
         return _defined(module, made.id)
     if not isinstance(made, ast.Call):
@@ -51,13 +56,30 @@ def _function(
         return _function(module, call, made.args[0])
     maker = made.func.id if isinstance(made.func, ast.Name) else ""
     if isinstance(made.func, ast.Attribute) and is_self(made.func.value):
-        return _inner(module, _method(module, module.class_of(call), made.func.attr))
-    cls = [each for each in module.nodes(ast.ClassDef) if each.name == maker]
-    return (
-        _method(module, cls[0], "__call__")
-        if len(cls) == 1
-        else _inner(module, _defined(module, maker))
-    )
+        return _inner(module, _method(module.class_of(call), made.func.attr))
+    classes = classes_named(module, maker)
+    if len(classes) == 1:
+        return _method(classes[0], "__call__")
+    return _inner(module, _defined(module, maker))
+
+
+def _class_of_value(module: Module, value: ast.expr) -> ast.ClassDef | None:
+    name = module.value_of(value).cls.rpartition(".")[2]
+    found = classes_named(module, name) if name else []
+    return found[0] if len(found) == 1 else None
+
+
+def _handed_on(
+    module: Module, function: FunctionNode | ast.Lambda, given: tuple[str, ...]
+) -> tuple[FunctionNode | ast.Lambda, tuple[str, ...]]:
+    """The function that does the work of one which only returns its result."""
+    body = function.body if isinstance(function, ast.FunctionDef) else []
+    only = body[0].value if len(body) == 1 and isinstance(body[0], ast.Return) else None
+    inner = called_here(module, only) if isinstance(only, ast.Call) else None
+    if inner is None or not isinstance(only, ast.Call):
+        return function, given
+    names = [name for name, value in matched(inner, only) if names_in(value) & set(given)]
+    return inner, tuple(names)
 
 
 def _defined(module: Module, name: str) -> FunctionNode | None:
@@ -70,7 +92,7 @@ def _defined(module: Module, name: str) -> FunctionNode | None:
     return found[0] if len(found) == 1 else None
 
 
-def _method(module: Module, cls: ast.ClassDef | None, name: str) -> FunctionNode | None:
+def _method(cls: ast.ClassDef | None, name: str) -> FunctionNode | None:
     own = cls.body if cls is not None else []
     return next((e for e in own if isinstance(e, ast.FunctionDef) and e.name == name), None)
 

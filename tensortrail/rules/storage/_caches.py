@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from tensortrail.rules.shared.objects import (
     called,
+    is_before,
     is_name,
     keyword,
     names_in,
@@ -128,7 +129,7 @@ def _is_carried(module: Module, name: str, loop: ast.For) -> bool:
         if extends or (isinstance(above, (ast.AugAssign, ast.Subscript)) and _is_written(above)):
             return True
         (bound if isinstance(use.ctx, ast.Store) else read).append(module.statement_of(use))
-    return bool(bound) and any(each.lineno <= bound[0].lineno for each in read)
+    return bool(bound) and any(not is_before(bound[0], each) for each in read)
 
 
 def _is_written(above: ast.AugAssign | ast.Subscript) -> bool:
