@@ -163,8 +163,7 @@ class FactoryWithoutDevice(Rule):
             "    kernel[(x.numel(),)](x, out, x.numel())\n    return out\n",
             lines=(11,),
             fixed="import torch\nimport triton\n\n\n@triton.jit\n"
-            "def kernel(x, out, n):\n    pass\n\n\n"
-            "def doubled(x: torch.Tensor):\n"
+            "def kernel(x, out, n):\n    pass\n\n\ndef doubled(x: torch.Tensor):\n"
             "    out = torch.empty(x.numel(), dtype=x.dtype, device=x.device)\n"
             "    kernel[(x.numel(),)](x, out, x.numel())\n    return out\n",
         ),
