@@ -13,7 +13,7 @@ from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.view import Module
 from tensortrail.rules.words import Kind
 
-LINE = re.compile(rb"[^=\n]*\.(?:to|cuda|cpu)\([^\n]*(?:\n[^\n]*)?\bfor\b")
+LINE = re.compile(rb"[^=\n]*\.(?:to|cuda|cpu)\((?:[^\n]*\n){0,4}[^\n]*\bfor\b")
 _Comprehension = ast.ListComp | ast.SetComp | ast.DictComp
 
 
