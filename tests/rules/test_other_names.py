@@ -81,6 +81,21 @@ BY_VALUE = {
         "    print(torch.cuda.get_device_name(0))\n    os.environ['CUDA_VISIBLE_DEVICES'] = '1'\n"
         "    sp.run(['python', script])\n",
     ),
+    "the ops of torch under another name": (
+        "NEW301",
+        "import torch\n\nops = torch.ops.aten\n\nclass Shards(torch.Tensor):\n    @classmethod\n"
+        "    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):\n"
+        "        handlers = {ops.new_empty.default: cls.handle_new_empty}\n"
+        "        return handlers[func](args, kwargs)\n\n    @staticmethod\n"
+        "    def handle_new_empty(args, kwargs):  # flagged\n"
+        "        return Shards([torch.empty_like(each) for each in args[0].parts])\n",
+    ),
+    "functions of torch under a name of the file": (
+        "DEV651",
+        "import torch\n\nfun = torch.nn.functional\n\ndef error(layer: torch.nn.Linear, x):\n"
+        "    said = layer(x)\n    return fun.cross_entropy(\n"
+        "        said, torch.tensor([0, 2]).to(said)  # flagged\n    )\n",
+    ),
     "a file of torch under another name": (
         "STO207",
         "import torch as th\n\ndef write(model, rows, paths):\n"

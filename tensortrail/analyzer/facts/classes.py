@@ -15,7 +15,6 @@ from tensortrail.rules.words import Branch, ClassFacts, Kind
 
 MOST_ANCESTORS = 64
 DISPATCH = "__torch_dispatch__"
-_REGISTERING = ("register_buffer", "register_parameter", "add_module", "register_module")
 _MAKES = frozenset("__new__ _make_wrapper_subclass _make_subclass as_subclass cls".split())
 """Functions that give an object of the class that is being written."""
 _REWRAPS = ("tree_map", "tree_map_only", "return_and_correct_aliasing")
@@ -298,7 +297,7 @@ def _registered(file: ClassFile, cls: ast.ClassDef) -> Iterable[str]:
 def _names_given(tree: Tree, cls: ast.ClassDef) -> Iterator[ast.expr]:
     """`"mean"` of `self.register_buffer("mean", ...)`."""
     for call in tree.nodes(ast.Call, cls):
-        if call.args and dotted_name(call.func).rpartition(".")[2] in _REGISTERING:
+        if call.args and dotted_name(call.func).rpartition(".")[2] in known.REGISTERING:
             yield call.args[0]
 
 

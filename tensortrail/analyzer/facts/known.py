@@ -168,6 +168,10 @@ WRAPPER_BASES = frozenset(
     ).split()
 )
 """Wrapper subclasses of libraries by their last name, for a base that cannot be read."""
+
+REGISTERING = frozenset({"register_buffer", "register_parameter", "add_module", "register_module"})
+"""Methods that give a module something of its own, by name."""
+
 PLAIN_BASES = frozenset(
     "object ABC abc.ABC Generic typing.Generic Protocol typing.Protocol Exception Enum enum.Enum "
     "torch.Tensor torch.nn.Parameter torch.nn.Module torch.autograd.Function dict list tuple str "

@@ -144,6 +144,7 @@ class PythonModule(
         names.define(
             node.name for node in self.tree.root.body if isinstance(node, (ast.ClassDef, *SCOPES))
         )
+        names.follow(self.tree.root.body)
         return names
 
     # --- meaning -------------------------------------------------------------------------

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tensortrail.analyzer.facts.known import REGISTERING
 from tensortrail.analyzer.syntax.tree import Tree
 from tensortrail.rules.set_by_name import is_one_of_many, name_written, set_by_name
 from tensortrail.rules.view import FunctionNode
 
-_REGISTERING = frozenset({"register_buffer", "register_parameter", "add_module", "register_module"})
 _PAST_THE_MODULE = frozenset({"object.__setattr__"})
 
 
@@ -34,7 +34,7 @@ def may_be_registered(tree: Tree, cls: ast.ClassDef) -> bool:
     """Buffers, parameters or modules get names that are not written out."""
     for call in tree.nodes(ast.Call, cls):
         func = call.func
-        if isinstance(func, ast.Attribute) and func.attr in _REGISTERING:
+        if isinstance(func, ast.Attribute) and func.attr in REGISTERING:
             name = next(iter(call.args), None)
             written = name_written(name) if name is not None else None
             if written is None or is_one_of_many(written):

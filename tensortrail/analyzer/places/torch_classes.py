@@ -31,12 +31,23 @@ def of_torch_class(world_of: Evaluating, called: Called, env: Environment) -> He
         return Held(What.TENSOR, frozenset({Place(Where.SELF, last.lower())}))
     made = frozenset({Place(Where.SELF)}) if in_class else _put(world_of, called, env)
     cls = class_of_torch(last)
+    if cls == "box" and not in_class:
+        made = _of_its_parts(called, made)
     if cls == "box" and any(each.cls == "leaf" for each in called.operands):
         return Held(What.MODULE, made, cls="leaf" if last == "Sequential" else cls)
     weights = _weights(called) if cls == "bare" and not in_class else None
     if weights is not None:
         return Held(What.MODULE, weights.places, cls="weighted")
     return Held(What.MODULE, made, cls=cls)
+
+
+def _of_its_parts(called: Called, made: frozenset[Place]) -> frozenset[Place]:
+    """Of `Sequential(a, b)`: where the parts are, once one of them was put somewhere."""
+    parts = [each.places for each in called.operands if each.what is What.MODULE]
+    put = [each for each in parts if any(place.where is not Where.DEFAULT for place in each)]
+    if not put:
+        return made
+    return put[0] if all(each == put[0] for each in parts) else frozenset()
 
 
 def _put(world_of: Evaluating, called: Called, env: Environment) -> frozenset[Place]:

@@ -16,6 +16,12 @@ _CANONICAL = {
     "torch._tensor.Tensor": "torch.Tensor",
     "torch.storage.UntypedStorage": "torch.UntypedStorage",
 }
+_NAMESPACES = frozenset(
+    f"torch.{each}"
+    for each in "ops ops.aten ops.prims nn nn.functional nn.init nn.utils nn.parallel optim cuda "
+    "distributed autograd linalg utils utils.data".split()
+)
+"""Modules of torch that a file may give a short name, and what `torch.ops` has as such."""
 
 
 def tidy(path: str) -> str:
@@ -79,6 +85,17 @@ class Names:
     def define(self, names: Iterable[str]) -> None:
         """Names of classes and functions at the top of the file."""
         self._defined.update(names)
+
+    def follow(self, statements: Iterable[ast.stmt]) -> None:
+        """`aten = torch.ops.aten` at the top of the file, as if it were imported so."""
+        for each in statements:
+            if not isinstance(each, ast.Assign) or len(each.targets) != 1:
+                continue
+            target, source = each.targets[0], each.value
+            if isinstance(target, ast.Name) and isinstance(source, ast.Attribute):
+                whole = self.resolve(dotted_name(source))
+                if whole in _NAMESPACES:
+                    self._imported.setdefault(target.id, whole)
 
     @property
     def imported(self) -> dict[str, str]:

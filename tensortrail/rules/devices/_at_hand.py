@@ -132,7 +132,7 @@ def at_hand_in(module: Module, function: FunctionNode) -> ast.AST | None:
             continue
         if not _is_of_library(module, node) and _is_accelerator(module, function, owner):
             return node
-    own = _own_device(module, function) or _accelerator(module, function)
+    own = own_device(module, function) or _accelerator(module, function)
     found = own or _mapped_model(module, function) or own_launcher(module, function)
     file = _file_of(module, function)
     return found or module.once(_accelerator_of_file, file) or module.once(_helper, file)
@@ -190,7 +190,7 @@ def _helper(module: Module, file: ast.AST) -> ast.Call | None:
     return None
 
 
-def _own_device(module: Module, function: FunctionNode) -> ast.Attribute | None:
+def own_device(module: Module, function: FunctionNode) -> ast.Attribute | None:
     """`self.device`, where the class puts things there and does not choose a GPU for itself."""
     cls = module.parent(function)
     if not isinstance(cls, ast.ClassDef) or function.name in ("__init__", "device"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
+from tensortrail.rules.shared.attributes import is_read_elsewhere
 from tensortrail.rules.shared.functions import called_here, matched, parameter_names
 from tensortrail.rules.shared.objects import is_name, is_self, resolved_name
 from tensortrail.rules.shared.origins import behind
@@ -17,12 +18,27 @@ Closure = ast.FunctionDef | ast.Lambda
 
 def kept_in(
     module: Module, value: ast.expr, is_kept: Callable[[Module, ast.expr], bool]
-) -> ast.Call | None:
-    """The call that makes what the function in `value` keeps, if it is of the sort asked for."""
-    for made in _made_for(module, value):
-        if isinstance(made, ast.Call) and is_kept(module, made):
-            return made
-    return None
+) -> ast.expr | None:
+    """What makes the thing that the function in `value` keeps, if it is of the sort asked for."""
+    return next((made for made in _made_for(module, value) if is_kept(module, made)), None)
+
+
+def kept_by_functions(
+    module: Module, is_kept: Callable[[Module, ast.expr], bool]
+) -> Iterator[tuple[ast.Assign, ast.Attribute, ast.expr]]:
+    """`self.f = lambda x: x - mean` of a module that reads it elsewhere: the assignment, its
+    attribute, and what made `mean`."""
+    for cls in module.nodes(ast.ClassDef):
+        facts = module.class_facts(cls)
+        if facts is None or not facts.is_module:
+            continue
+        for assign in module.nodes(ast.Assign, cls):
+            target = assign.targets[0]
+            if not isinstance(target, ast.Attribute) or not is_self(target.value):
+                continue
+            made = kept_in(module, assign.value, is_kept)
+            if made is not None and is_read_elsewhere(module, cls, target):
+                yield assign, target, made
 
 
 def _made_for(module: Module, value: ast.expr) -> Iterator[ast.expr]:

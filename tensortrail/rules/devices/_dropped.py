@@ -152,6 +152,13 @@ def is_tensor(module: Module, subject: ast.expr) -> bool:
     return root.sure or given
 
 
+def is_packed(module: Module, subject: ast.expr) -> bool:
+    """Sequences that torch has packed, which move as tensors do."""
+    made = behind(module, subject)
+    name = module.qualified(made.func) if isinstance(made, ast.Call) else ""
+    return name.startswith("torch.nn.utils.rnn.pack")
+
+
 def _gives_tensors(source: ast.expr) -> bool:
     """`sd.items()`, `m.parameters()`: what a loop over it binds is a tensor."""
     return (

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from tensortrail.rules.devices._dropped import moves_bytes
 from tensortrail.rules.shared.functions import matched, names_of_parameters
 from tensortrail.rules.shared.moves import CASTS, MOVES
-from tensortrail.rules.shared.objects import called, is_name, names_in, receiver, within
+from tensortrail.rules.shared.objects import called, is_name, keyword, names_in, receiver, within
+from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Kind
 
@@ -18,6 +19,7 @@ WRAPPERS = frozenset(
     "torch.compile torch.jit.script torch.nn.DataParallel torch.nn.parallel.DataParallel "
     "torch.nn.parallel.DistributedDataParallel".split()
 )
+_BATCHES = ("BatchEncoding", "BatchFeature")
 _SEES_ALL = ("locals", "vars", "exec", "eval")
 
 
@@ -105,7 +107,22 @@ def _fits(
     held = module.value_of(_moved(value))
     if held.kinds:
         return held.is_tensor and not held.may_be(Kind.WRAPPER_TENSOR)
-    return isinstance(binder, ast.For) and _callers_give_tensors(module, binder)
+    return isinstance(binder, ast.For) and (
+        _callers_give_tensors(module, binder) or _is_of_a_tokenizer(module, binder)
+    )
+
+
+def _is_of_a_tokenizer(module: Module, loop: ast.For) -> bool:
+    """`for k, v in batch.items()` of `batch = tokenizer(texts, return_tensors="pt")`."""
+    over = receiver(loop.iter) if isinstance(loop.iter, ast.Call) else None
+    made = behind(module, over) if over is not None else None
+    if not isinstance(made, ast.Call):
+        return False
+    said = keyword(made, "return_tensors")
+    of_library = (
+        module.qualified(made.func).startswith("transformers.") and called(made) in _BATCHES
+    )
+    return of_library or (said is not None and module.value_of(said).constant == "pt")
 
 
 def _callers_give_tensors(module: Module, loop: ast.For) -> bool:
@@ -137,15 +154,14 @@ def _gives_weights(over: ast.expr) -> bool:
 def _is_read_again(
     module: Module, assign: ast.Assign, name: str, binder: ast.For | FunctionNode
 ) -> bool:
-    function = module.function_of(assign) or module.top
-    around = None if function is module.top else function
-    if any(name in each.names for each in _declared(module, around)):
+    function = module.function_of(assign)
+    if any(name in each.names for each in _declared(module, function)):
         return True
-    if any(isinstance(each.func, ast.Name) for each in module.calls(*_SEES_ALL, inside=around)):
+    if any(isinstance(each.func, ast.Name) for each in module.calls(*_SEES_ALL, inside=function)):
         return True
     end = (assign.end_lineno or assign.lineno, assign.end_col_offset or 0)
     loops = [up for up in module.ancestors(binder) if isinstance(up, (ast.For, ast.While))]
-    for use in module.uses(name, around):
+    for use in module.uses(name, function):
         if isinstance(use.ctx, ast.Store):
             continue
         if (use.lineno, use.col_offset) >= end or module.function_of(use) is not function:

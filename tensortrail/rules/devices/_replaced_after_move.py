@@ -23,7 +23,8 @@ _PARAMETERS = ("torch.nn.Parameter", "torch.nn.parameter.Parameter")
 _HARMLESS = frozenset(
     "train eval parameters named_parameters requires_grad_ print len isinstance modules children "
     "named_modules named_children zero_grad state_dict load_state_dict summary getattr hasattr "
-    "setattr numel list str repr type id apply register_forward_hook".split()
+    "setattr numel list str repr type id apply register_forward_hook add_module "
+    "register_module".split()
 )
 """What does not move a model that it is given, or is asked of."""
 
@@ -107,8 +108,8 @@ def _parameter_behind(module: Module, owner: ast.expr, function: FunctionNode) -
 
 
 def _stored(module: Module) -> Iterator[tuple[ast.Call, ast.expr]]:
-    """`net.fc = nn.Linear(...)`, `net.head[2] = ...`, `setattr(net, name, ...)`: the new layer and
-    the model."""
+    """`net.fc = nn.Linear(...)`, `net.head[2] = ...`, `setattr(net, name, ...)`,
+    `net.add_module(name, ...)`: the new layer and the model."""
     for assign in module.nodes(ast.Assign):
         target = assign.targets[0]
         is_part = isinstance(target, (ast.Attribute, ast.Subscript))
@@ -123,6 +124,11 @@ def _stored(module: Module) -> Iterator[tuple[ast.Call, ast.expr]]:
         match call.args:
             case [ast.Name() as owner, _, ast.Call() as made] if owner.id != "self":
                 yield made, owner
+    for call in module.calls("add_module", "register_module"):
+        holder, added = receiver(call), module.argument(call, 1, "module")
+        owner = root_of(holder) if holder is not None else None
+        if isinstance(owner, ast.Name) and owner.id != "self" and isinstance(added, ast.Call):
+            yield added, owner
 
 
 def _rewraps(module: Module, call: ast.Call) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._inputs_moved import may_have_moved
 from tensortrail.rules.devices._lying import certainly, excluded, is_legal
 from tensortrail.rules.devices._makers import makers_and_callers
 from tensortrail.rules.places import FunctionPlaces, Held, Meeting, Place, Where
@@ -24,7 +25,8 @@ class CpuMeetsGpu(Rule):
     on every path to it.
 
     Not reported: an index on the CPU into a tensor on a GPU, and a tensor on the CPU that may have
-    no dimension where a number would do. Both work.
+    no dimension where a number would do, as both work; and calls of modules in a file whose hooks
+    move their inputs.
 
     ## Why is this bad?
     The operation raises "Expected all tensors to be on the same device" whatever the callers pass.
@@ -111,6 +113,16 @@ def error(scores: torch.Tensor, labels: torch.Tensor, on_gpu: bool):
     return scores - labels
 """
         ),
+        Good(
+            """\
+from torch import nn
+
+def run(x):
+    layer = nn.Linear(4, 4).to("cuda")
+    layer.register_forward_pre_hook(lambda module, given: (given[0].cuda(),))
+    return layer(x.cpu())
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -120,6 +132,8 @@ def error(scores: torch.Tensor, labels: torch.Tensor, on_gpu: bool):
             places = module.places(function)
             reported: set[ast.AST] = set()
             for meeting in places.meetings:
+                if may_have_moved(module, meeting):
+                    continue
                 inner = module.function_of(meeting.node) or function
                 for here, there in meeting.pairs:
                     found = _apart(inner, meeting, here, there)

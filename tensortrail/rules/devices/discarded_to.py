@@ -8,6 +8,7 @@ from tensortrail.rules import Bad, Good, Module, Near, Rule
 from tensortrail.rules.devices._dropped import (
     changes_nothing,
     gives_itself,
+    is_packed,
     is_tensor,
     moves_bytes,
     source_of,
@@ -191,6 +192,11 @@ def evaluate(model, loader, device):
 """,
             lines=(5,),
         ),
+        Bad(
+            "import torch.nn.utils.rnn as r\nx = r.pack_sequence(y)\nx.to(0)\n",
+            lines=(3,),
+            fixed="import torch.nn.utils.rnn as r\nx = r.pack_sequence(y)\nx = x.to(0)\n",
+        ),
     )
     good = (
         Good(
@@ -322,9 +328,8 @@ def target(online: torch.Tensor):
             if may_be_tensor_given_back(module, statement, subject):
                 yield self._of_either(module, statement, subject)
                 continue
-            if not is_tensor(module, subject) or changes_nothing(module, call):
-                continue
-            if gives_itself(module, call):
+            known = is_tensor(module, subject) or is_packed(module, subject)
+            if not known or changes_nothing(module, call) or gives_itself(module, call):
                 continue
             left = "stays as it is" if not works_in_place(call) else "has what was written into it"
             yield self.finding(

@@ -10,6 +10,7 @@ from tensortrail.rules.devices._at_hand import device_read
 from tensortrail.rules.devices._callers import caller_step
 from tensortrail.rules.devices._company import has_its_shape
 from tensortrail.rules.devices._goes_along import only_sets_up
+from tensortrail.rules.devices._inputs_moved import may_have_moved
 from tensortrail.rules.devices._lying import (
     described,
     is_module,
@@ -162,8 +163,7 @@ class FactoryWithoutDevice(Rule):
             "    kernel[(x.numel(),)](x, out, x.numel())\n    return out\n",
             lines=(11,),
             fixed="import torch\nimport triton\n\n\n@triton.jit\n"
-            "def kernel(x, out, n):\n    pass\n\n\n"
-            "def doubled(x: torch.Tensor):\n"
+            "def kernel(x, out, n):\n    pass\n\n\ndef doubled(x: torch.Tensor):\n"
             "    out = torch.empty(x.numel(), dtype=x.dtype, device=x.device)\n"
             "    kernel[(x.numel(),)](x, out, x.numel())\n    return out\n",
         ),
@@ -344,12 +344,12 @@ if __name__ == "__main__":
             for meeting in places.meetings:
                 inner = module.function_of(meeting.node) or function
                 found = out_of_place(module, inner, meeting, Where.DEFAULT)
-                if found is not None and (
-                    is_module(module, function, found[0]) or only_binds_a_name(module, found[0])
-                ):
+                if found is None or may_have_moved(module, meeting):
                     continue
-                if found is not None and found[0].by not in reported and found[0].by is not None:
-                    reported.add(found[0].by)
+                one = found[0]
+                other_fault = is_module(module, function, one) or only_binds_a_name(module, one)
+                if not other_fault and one.by is not None and one.by not in reported:
+                    reported.add(one.by)
                     yield self._reported(module, inner, places, meeting, *found)
 
     def _reported(

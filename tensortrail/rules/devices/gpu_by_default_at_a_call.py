@@ -7,7 +7,12 @@ from tensortrail.findings import Finding, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.devices._accepted import accepts
-from tensortrail.rules.devices._at_hand import device_parameter, devices_said, is_cuda_literal
+from tensortrail.rules.devices._at_hand import (
+    device_parameter,
+    devices_said,
+    is_cuda_literal,
+    own_device,
+)
 from tensortrail.rules.devices._customs import may_be_given_anything, named
 from tensortrail.rules.devices._device_aware import sets_up
 from tensortrail.rules.devices._only_asked import only_asks_about_device
@@ -204,7 +209,7 @@ class Speaker(torch.nn.Module):
         for function in functions(module):
             parameter = device_parameter(module, function)
             bound = [] if parameter is not None else _bound(module, function)
-            own = "" if parameter or bound else _own_device(module, function)
+            own = "" if parameter or bound else _device_of_self(module, function)
             for call in module.nodes(ast.Call, function) if parameter or bound or own else ():
                 if module.function_of(call) is not function:
                     continue
@@ -279,18 +284,15 @@ def _is_out_of_place(call: ast.Call, at_hand: str) -> bool:
     return at_hand in map(ast.unparse, call.args)
 
 
-def _own_device(module: Module, function: FunctionNode) -> str:
+def _device_of_self(module: Module, function: FunctionNode) -> str:
     """`self.device`, if the class has it as a property, or puts something there."""
     cls = module.parent(function)
     if not isinstance(cls, ast.ClassDef) or sets_up(function) or is_static(function):
         return ""
     facts = module.class_facts(cls)
     is_property = facts is not None and "device" in facts.methods
-    return "self.device" if is_property or module.once(_said_by_class, cls) else ""
-
-
-def _said_by_class(module: Module, cls: ast.ClassDef) -> bool:
-    return any(module.text(said) == "self.device" for _, said in devices_said(module, cls))
+    own = None if is_property else own_device(module, function)
+    return "self.device" if is_property or (own is not None and own.attr == "device") else ""
 
 
 def _bound(module: Module, function: FunctionNode) -> list[tuple[str, ast.Assign]]:

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices._inputs_moved import may_have_moved
 from tensortrail.rules.devices._lying import certainly, excluded, is_legal
 from tensortrail.rules.devices._makers import outermost
-from tensortrail.rules.places import MODEL, Meeting, Place, Where
+from tensortrail.rules.places import Meeting, Place, Where
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called
 from tensortrail.rules.shared.origins import behind
@@ -16,9 +17,6 @@ from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.view import FunctionNode
 
 _BRANCHES = (ast.If, ast.IfExp, ast.Match, ast.Try, ast.BoolOp)
-_CALLED = "module"
-"""The operation of a meeting of a module with what it is called with."""
-_MOVE_INPUTS = ("register_forward_pre_hook", "add_hook_to_module", "dispatch_model")
 _NUMBERED = re.compile(r"cuda:(\d+)")
 
 
@@ -127,12 +125,11 @@ def run(x):
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):
             return
-        moved = any(True for _ in module.calls(*_MOVE_INPUTS))
         named = [e for e in module.nodes(ast.Constant) if _NUMBERED.search(str(e.value))]
         for function in outermost(module, named):
             reported: set[ast.AST] = set()
             for meeting in module.places(function).meetings:
-                if moved and meeting.operation in (_CALLED, MODEL):
+                if may_have_moved(module, meeting):
                     continue
                 inner = module.function_of(meeting.node) or function
                 found = _apart(module, inner, meeting)

@@ -6,11 +6,9 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Near, Rule
-from tensortrail.rules.devices._closures import kept_in
+from tensortrail.rules.devices._closures import kept_by_functions
 from tensortrail.rules.devices._stateless import WITHOUT_WEIGHTS, is_stateless
-from tensortrail.rules.shared.attributes import is_read_elsewhere
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import is_self
 
 _NAMED = re.compile(rb"[^\n]*return[ \t]+\w+[ \t]*(?:#[^\n]*)?(?:\r?\n|$)")
 
@@ -173,17 +171,9 @@ class Trainer:
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):
             return
-        for cls in module.nodes(ast.ClassDef):
-            facts = module.class_facts(cls)
-            if facts is None or not facts.is_module:
-                continue
-            for assign in module.nodes(ast.Assign, cls):
-                target = assign.targets[0]
-                if not isinstance(target, ast.Attribute) or not is_self(target.value):
-                    continue
-                made = kept_in(module, assign.value, _has_weights)
-                if made is not None and is_read_elsewhere(module, cls, target):
-                    yield self._found(module, assign, target, made)
+        for assign, target, made in kept_by_functions(module, _has_weights):
+            if isinstance(made, ast.Call):
+                yield self._found(module, assign, target, made)
 
     def _found(
         self, module: Module, assign: ast.Assign, target: ast.Attribute, made: ast.Call

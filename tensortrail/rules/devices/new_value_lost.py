@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Near, Rule
 from tensortrail.rules.devices._dropped_moves import STATEMENT
+from tensortrail.rules.devices._lost_in_hooks import lost_in_hooks
 from tensortrail.rules.devices._lost_names import lost
 from tensortrail.rules.devices._rebound import rebound_in_loops
 from tensortrail.rules.shared.in_tests import in_tests
@@ -108,6 +109,16 @@ def materialise(model, device):
 """,
             lines=(6, 10),
         ),
+        Bad(
+            """\
+def embedded(model, tokenizer, texts):
+    batch = tokenizer(texts, return_tensors="pt")
+    for key, value in batch.items():
+        value = value.to("cuda")
+    return model(**batch)
+""",
+            lines=(4,),
+        ),
     )
     good = (
         Good(
@@ -167,6 +178,7 @@ def sums(a, b):
         if in_tests(module):
             return
         told = {id(assign) for assign, _ in rebound_in_loops(module)}  # by DEV504
+        told |= {id(each.at) for each in lost_in_hooks(module)}  # by DEV650
         for assign, name, binder in lost(module):
             if id(assign) in told:
                 continue

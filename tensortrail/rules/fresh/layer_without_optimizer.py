@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule, Timeline
+from tensortrail.rules.fresh._put_in import put_after
 from tensortrail.rules.fresh._untrained import (
     can_have_none,
     made_again,
@@ -14,7 +15,6 @@ from tensortrail.rules.fresh._untrained import (
     told,
 )
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.layers import WITH_PARAMETERS
 from tensortrail.rules.shared.objects import called, given
 from tensortrail.rules.shared.optimizers import (
     model_behind,
@@ -23,17 +23,16 @@ from tensortrail.rules.shared.optimizers import (
 )
 from tensortrail.rules.shared.sentences import one_line
 
-_PUT_IN = (*WITH_PARAMETERS, "Parameter", "Sequential")
-
 
 class LayerWithoutOptimizer(Rule):
     """A new layer is put into a model after the optimizer was made of its parameters.
 
     ## What it does
     In code, reports `model.fc = nn.Linear(...)`, `model.head[2] = nn.Sequential(...)`,
-    `model.scale = nn.Parameter(...)` and `setattr(model, name, ...)`, if the same function made an
-    optimizer of `model.parameters()` before, steps it afterwards, and neither makes another one nor
-    calls `add_param_group`.
+    `model.scale = nn.Parameter(...)`, `setattr(model, name, ...)`, `model.add_module(name, ...)`
+    and `model.register_parameter(name, ...)`, if the same function made an optimizer of
+    `model.parameters()` before, steps it afterwards, and neither makes another one nor calls
+    `add_param_group`.
 
     In a recorded run, reports parameters that get gradients and are in no optimizer, where an
     optimizer was made of the same model before they came, or of the model that they replaced. This
@@ -98,6 +97,21 @@ for x in range(3):
     optimizer.step()
 """,
             lines=(6,),
+        ),
+        Bad(
+            """\
+import torch
+from torch import nn
+
+def extended(net, batches):
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    net.register_parameter("scale", nn.Parameter(torch.ones(1)))
+    net.body.add_module("head", nn.Linear(4, 2))
+    for x in batches:
+        net(x).sum().backward()
+        optimizer.step()
+""",
+            lines=(6, 7),
         ),
     )
     good = (
@@ -172,7 +186,7 @@ def frozen(model, batches):
         if in_tests(module):
             return
         for assign, made, model in optimizers_of_models(module):
-            for put, layer in _put_after(module, assign, model):
+            for put, layer in put_after(module, assign, model):
                 if trains_on(module, assign, put) and not _is_told(module, put, model):
                     yield self._reported(module, made, put, layer, model)
 
@@ -203,31 +217,6 @@ def frozen(model, batches):
                 (put, "gives it others"),
             ],
         )
-
-
-def _put_after(
-    module: Module, assign: ast.Assign, model: str
-) -> Iterator[tuple[ast.AST, ast.Call]]:
-    """New layers that are put into the model: the statement, and what makes the layer."""
-    for later in module.later(assign, ast.Assign):
-        target, layer = later.targets[0], _layer(module, later.value)
-        if layer is not None and module.text(target).startswith((f"{model}.", f"{model}[")):
-            yield later, layer
-    for call in module.later(assign, ast.Call):
-        match call:
-            case ast.Call(func=ast.Name(id="setattr"), args=[owner, _, value]):
-                layer = _layer(module, value)
-                if layer is not None and module.text(owner) == model:
-                    yield call, layer
-
-
-def _layer(module: Module, value: ast.expr) -> ast.Call | None:
-    """What makes a layer with parameters, if the value is a new one."""
-    if not isinstance(value, ast.Call):
-        return None
-    name = module.qualified(value.func)
-    known = any(part in name.rpartition(".")[2] for part in _PUT_IN)
-    return value if known and name.startswith("torch.nn.") else None
 
 
 def _is_told(module: Module, put: ast.AST, model: str) -> bool:

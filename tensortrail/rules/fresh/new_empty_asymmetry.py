@@ -43,7 +43,7 @@ class NewEmptyAsymmetry(Rule):
     since = "0.2.0"
     severity = Severity.WARNING
     confidence = Confidence.MEDIUM
-    triggers = ("aten.new_empty",)
+    triggers = (("aten", "new_empty"),)
 
     bad = (
         Bad(

@@ -4,28 +4,39 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tensortrail.findings import Finding
+from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.offload._by_accelerate import ends_offloading, offloading_calls
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import called, receiver
+from tensortrail.rules.shared.objects import called, is_name, receiver, resolved_name
 from tensortrail.rules.view import FunctionNode
 
 _HOOKING = ("cpu_offload", "cpu_offload_with_hook")
+_PLACE = ("cpu_offload", "disk_offload", "dispatch_model")
 _UNDOES = re.compile(r"remove_\w*hook|detach_hook")
 
 
 class OffloadedTwice(Rule):
-    """A class has several ways to offload its parts, and none removes the hooks of another.
+    """Hooks that offload are put on modules that may still have those of an earlier call.
 
     ## What it does
-    Reports a method that puts accelerate hooks on the parts of its class (`cpu_offload`,
-    `cpu_offload_with_hook`), if another method of the class puts hooks of another kind on them and
-    the class never removes any.
+    Reports `dispatch_model(model)`, `cpu_offload(model)` or `disk_offload(model)` after
+    `cpu_offload(model)` or `disk_offload(model)` of the same model in a function, if nothing
+    removes the hooks in between.
+
+    Reported as a note: a method that puts accelerate hooks on the parts of its class
+    (`cpu_offload`, `cpu_offload_with_hook`), if another method of the class puts hooks of another
+    kind on them and the class never removes any.
 
     ## Why is this bad?
-    Calling both methods leaves both kinds of hooks on the same modules. The hooks of the submodules
-    go on moving weights that the outer hook has loaded: less memory is saved than expected, or
-    weights are on two devices.
+    The second call raises: the weights are on meta, and only the first hooks know their values. Of
+    two methods of a class, calling both leaves both kinds of hooks on the same modules: weights are
+    moved that the outer hook has loaded, so less memory is saved, or they are on two devices.
+
+    ## What you may see
+    ```
+    ValueError: weight is on the meta device, we need a `value` to put in on cuda:0.
+    ```
 
     ## Fix safety
     No fix is offered: `remove_hook_from_module(part, recurse=True)` belongs before the new hooks.
@@ -37,7 +48,11 @@ class OffloadedTwice(Rule):
     code = "OFF123"
     name = "offloaded-twice"
     warns = False
-    triggers = (("cpu_offload", "cpu_offload_with_hook"),)
+    triggers = (
+        ("cpu_offload", "cpu_offload_with_hook"),
+        ("cpu_offload", "accelerate"),
+        ("disk_offload", "accelerate"),
+    )
 
     bad = (
         Bad(
@@ -74,8 +89,40 @@ class Pipeline:
         self.last = hook
 """,
         ),
+        Bad(
+            """\
+from accelerate import cpu_offload, dispatch_model
+
+def run(model, x, device_map):
+    cpu_offload(model, execution_device="cuda:0")
+    before = model(x)
+    dispatch_model(model, device_map=device_map)
+    return before - model(x)
+""",
+            lines=(6,),
+        ),
     )
     good = (
+        Good(
+            """\
+from accelerate import cpu_offload, dispatch_model
+from accelerate.hooks import remove_hook_from_submodules
+
+def run(model, other, x, device_map):
+    cpu_offload(model, execution_device="cuda:0")
+    before = model(x)
+    dispatch_model(other, device_map=device_map)
+    remove_hook_from_submodules(model)
+    dispatch_model(model, device_map=device_map)
+    return before - model(x)
+
+def either(model, device_map):
+    if device_map is None:
+        cpu_offload(model)
+    else:
+        dispatch_model(model, device_map=device_map)
+"""
+        ),
         Good(
             """\
 from accelerate import cpu_offload_with_hook
@@ -107,6 +154,7 @@ class Pipeline:
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):
             return
+        yield from self._in_functions(module)
         for cls in module.nodes(ast.ClassDef):
             ways = _ways(module, cls)
             kinds = {_kind(module, call) for call in ways.values()}
@@ -125,6 +173,37 @@ class Pipeline:
                     (call, "these come on top"),
                 ],
             )
+
+    def _in_functions(self, module: Module) -> Iterator[Finding]:
+        for first in offloading_calls(module):
+            again = _offloaded_again(module, first)
+            if again is not None:
+                yield self.finding(
+                    module,
+                    again,
+                    f"line {first.lineno} has offloaded this model: its weights are on meta, and "
+                    "only the hooks that are on it know their values",
+                    severity=Severity.ERROR,
+                    trail=[(first, "offloaded here"), (again, "offloaded again")],
+                )
+
+
+def _offloaded_again(module: Module, first: ast.Call) -> ast.Call | None:
+    """The next call of the function that places the same model, if its hooks stay until then."""
+    if not first.args or not isinstance(first.args[0], ast.Name):
+        return None
+    model = first.args[0].id
+    for call in module.later(first, ast.Call):
+        bound = module.parent(call)
+        rebinds = isinstance(bound, ast.Assign) and is_name(bound.targets[0], model)
+        if call.args and is_name(call.args[0], model):
+            if resolved_name(module, call) in _PLACE:
+                return call if call is not first else None
+            if ends_offloading(module, call) or rebinds:
+                return None
+        elif rebinds:
+            return None
+    return None
 
 
 def _ways(module: Module, cls: ast.ClassDef) -> dict[FunctionNode, ast.Call]:

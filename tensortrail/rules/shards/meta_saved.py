@@ -16,6 +16,7 @@ from tensortrail.rules.shards._model_written import (
 from tensortrail.rules.shared.calls import carrier
 from tensortrail.rules.shared.history import not_loaded, put_there
 from tensortrail.rules.shared.lines import by_line, doer, where
+from tensortrail.rules.shared.objects import keyword
 from tensortrail.rules.shared.operands import named
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.shared.sizes import size
@@ -221,11 +222,11 @@ def save_pretrained_wrapper(model, original_save_pretrained, save_directory, sta
             if function is None or not collect.args:
                 continue
             for call in module.nodes(ast.Call, function):
-                if "save_pretrained" not in module.text(call.func) or call.lineno > collect.lineno:
+                if call.lineno > collect.lineno or not _saves(module, function, call):
                     continue
                 if isinstance(module.parent(call), ast.Call):
                     continue  # `save_pretrained.__get__(model)(path)` is one save
-                passes = any(keyword.arg == "state_dict" for keyword in call.keywords)
+                passes = keyword(call, "state_dict") is not None
                 leaves = any(
                     isinstance(each, ast.Return) for each in module.later(call, ast.Return)
                 )
@@ -266,6 +267,15 @@ def save_pretrained_wrapper(model, original_save_pretrained, save_directory, sta
                 settings=_collect(timeline, event, split, bool(hook)),
                 evidence=evidence,
             )
+
+
+def _saves(module: Module, function: ast.AST, call: ast.Call) -> bool:
+    """By its name, or because another call of the same function gives it a state dict."""
+    shown = module.text(call.func)
+    return "save_pretrained" in shown or any(
+        keyword(each, "state_dict") is not None and module.text(each.func) == shown
+        for each in module.nodes(ast.Call, function)
+    )
 
 
 def _without_data(saved: Event) -> bool:

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shards._not_text import is_no_tensor, is_no_text, may_be_none
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import is_before, is_name
+from tensortrail.rules.shared.objects import called, is_before, is_name
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.shared.sentences import one_line
 
 _SAVES = ("safetensors.torch.save_file", "safetensors.torch.save")
-_NUMBERS = frozenset("int float bool str len round time.time".split())
 
 
 class NumberInSafetensors(Rule):
@@ -22,7 +22,9 @@ class NumberInSafetensors(Rule):
 
     - has a number, a text or `optimizer.state_dict()` under a key, in `{...}` or by
       `values["epoch"] = 3`; or
-    - is the metadata and has a number under a key.
+    - is the metadata and has a number, a list or None under a key: written there, a parameter that
+      is annotated or always given so, or an option of `argparse` with `type=int` or without a
+      default.
 
     ## Why is this bad?
     Nothing is saved: the call raises.
@@ -66,6 +68,27 @@ def save(model, path, loss):
     save_file(checkpoint, path, metadata={"epoch": "12", "loss": str(loss.item())})
 """,
         ),
+        Bad(
+            """\
+import argparse
+from safetensors import torch as st
+
+def save(tensors, path, rank, alpha: float, targets=None):
+    metadata = dict(rank=rank, alpha=alpha, targets=["q", "v"])
+    st.save_file(tensors, path, metadata=metadata)
+
+def main(tensors):
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--author")
+    parser.add_argument("--steps", type=int, default=4)
+    args = parser.parse_args()
+    info = {"author": args.author}
+    info["steps"] = args.steps
+    st.save_file(tensors, "a.safetensors", info)
+    save(tensors, "b.safetensors", 4, 8.0)
+""",
+            lines=(5, 13, 14),
+        ),
     )
     good = (
         Good(
@@ -78,6 +101,12 @@ def save(model, path, epoch):
     save_file(checkpoint, path, metadata={"format": "pt", "epoch": str(epoch), "n": "3"})
     checkpoint["epoch"] = 12
     return checkpoint
+
+def described(model, path, rank, name: str, args, epochs):
+    info = dict(rank=rank, name=name, author=args.author or "", format="pt")
+    save_file(model.state_dict(), path, info)
+    for epoch in epochs:
+        save_file(model.state_dict(), path, metadata={"epoch": epoch})
 
 def rebuilt(model, path):
     values = {"epoch": 3}
@@ -95,11 +124,13 @@ def rebuilt(model, path):
             place = 2 if module.qualified(call.func) == _SAVES[0] else 1
             metadata = module.argument(call, place, "metadata")
             for at, key, value in _entries(module, call, tensors):
-                if _is_no_tensor(module, value):
+                if is_no_tensor(module, value):
                     yield self._found(module, at, call, key, value, "tensors")
             for at, key, value in _entries(module, call, metadata):
-                if _is_no_tensor(module, value) and not _is_text(module, value):
+                if is_no_text(module, value):
                     yield self._found(module, at, call, key, value, "texts as metadata")
+                elif may_be_none(module, value):
+                    yield self._of_option(module, call, key, value)
 
     def _found(
         self,
@@ -113,8 +144,18 @@ def rebuilt(model, path):
         return self.finding(
             module,
             at,
-            f"`{one_line(module, value)}` under {one_line(module, key)} is refused: safetensors "
+            f"`{one_line(module, value)}` under {_shown(module, key)} is refused: safetensors "
             f"stores {holds} only",
+            trail=[(call, "saved here")],
+        )
+
+    def _of_option(self, module: Module, call: ast.Call, key: ast.expr, value: ast.expr) -> Finding:
+        return self.finding(
+            module,
+            value,
+            f"`{one_line(module, value)}` is None if the option is left out, and is refused under "
+            f"{_shown(module, key)} then: safetensors stores texts as metadata only",
+            severity=Severity.WARNING,
             trail=[(call, "saved here")],
         )
 
@@ -126,10 +167,8 @@ def _entries(
     if given is None:
         return
     made = behind(module, given)
-    if isinstance(made, ast.Dict):
-        for key, value in zip(made.keys, made.values, strict=True):
-            if key is not None:
-                yield value if made is given else made, key, value
+    for key, value in _written(made):
+        yield value, key, value
     if not isinstance(given, ast.Name):
         return
     function = module.function_of(call)
@@ -142,21 +181,17 @@ def _entries(
                 yield assign, place.slice, assign.value
 
 
-def _is_no_tensor(module: Module, value: ast.expr) -> bool:
-    value = behind(module, value)
-    if isinstance(value, ast.Constant):
-        return value.value is not None
-    if isinstance(value, (ast.JoinedStr, ast.List, ast.Dict)):
-        return True
-    if not isinstance(value, ast.Call):
-        return False
-    method = value.func.attr if isinstance(value.func, ast.Attribute) else ""
-    return method in ("item", "state_dict", "tolist") or module.qualified(value.func) in _NUMBERS
+def _written(made: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Keys and values of `{"n": 3}` and `dict(n=3)`."""
+    if isinstance(made, ast.Dict):
+        for key, value in zip(made.keys, made.values, strict=True):
+            if key is not None:
+                yield key, value
+    elif isinstance(made, ast.Call) and called(made) == "dict":
+        for each in made.keywords:
+            if each.arg is not None:
+                yield ast.Constant(each.arg), each.value
 
 
-def _is_text(module: Module, value: ast.expr) -> bool:
-    value = behind(module, value)
-    if isinstance(value, ast.Constant):
-        return isinstance(value.value, str)
-    named = isinstance(value, ast.Call) and module.qualified(value.func) == "str"
-    return named or isinstance(value, ast.JoinedStr)
+def _shown(module: Module, key: ast.expr) -> str:
+    return f'"{key.value!s}"' if isinstance(key, ast.Constant) else one_line(module, key)

@@ -13,6 +13,11 @@ _METADATA = frozenset(
     ).split()
 )
 
+VIEWS = frozenset(
+    "view reshape t T transpose permute squeeze unsqueeze expand detach flatten split chunk".split()
+)
+"""What gives a tensor of the same memory, or mostly does."""
+
 
 def reads_values(module: Module, tensor: ast.expr) -> bool:
     """The bytes are read here, not the shape, the place or the identity of the tensor."""

@@ -336,13 +336,14 @@ def local_storage_signature(tensor):
     def _identity(self, module: Module, returned: ast.Return) -> Iterator[Finding]:
         """`return device, pointer, size` as the identity of a storage."""
         function = module.function_of(returned)
-        if function is None or not SAVES.search(function.name):
+        if function is None or not isinstance(returned.value, ast.Tuple):
             return
-        if not isinstance(returned.value, ast.Tuple):
-            return
+        named = bool(SAVES.search(function.name))
         for part in returned.value.elts:
             tensor = pointed_at(module, part)
             if tensor is None or settled(module, part, tensor):
+                continue
+            if not named and not _with_its_device(module, returned.value, tensor):
                 continue
             if "__tensor_flatten__" in module.text(function):
                 continue
@@ -374,6 +375,12 @@ def local_storage_signature(tensor):
                 severity=harm(timeline, event, why),
                 evidence={"seen": str(len(events))},
             )
+
+
+def _with_its_device(module: Module, identity: ast.Tuple, tensor: ast.expr) -> bool:
+    """`t.device, t.data_ptr()`: where in which memory, which only tells tensors apart."""
+    device = f"{module.text(tensor)}.device"
+    return any(module.text(each) == device for each in identity.elts)
 
 
 def _origin(module: Module, tensor: ast.expr) -> ast.expr | None:

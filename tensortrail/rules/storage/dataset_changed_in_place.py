@@ -8,11 +8,11 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.functions import parameters
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, is_before, is_name, is_self, receiver, root_of
+from tensortrail.rules.shared.values import VIEWS
 from tensortrail.rules.view import FunctionNode
 
 _CHANGES = frozenset("add_ sub_ mul_ div_ pow_ neg_ sqrt_ exp_ log_ addcmul_ addcdiv_".split())
 """In place, and another time something else."""
-_VIEWS = frozenset({"view", "reshape", "squeeze", "unsqueeze", "transpose", "permute", "T", "t"})
 
 
 class DatasetChangedInPlace(Rule):
@@ -172,7 +172,7 @@ def _is_view(node: ast.expr) -> bool:
     """`row` of `row`, `row[0]`, `row.view(-1)` and `row.sub_(x)`: the same memory."""
     while not isinstance(node, ast.Name):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            if node.func.attr not in _VIEWS | _CHANGES:
+            if node.func.attr not in VIEWS | _CHANGES:
                 return False
             node = node.func.value
         elif isinstance(node, ast.Subscript) and isinstance(node.slice, (ast.Constant, ast.Slice)):

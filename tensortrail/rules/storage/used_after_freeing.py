@@ -9,13 +9,10 @@ from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.shared.tensor_origin import JOINING, REDUCING, SAME_DEVICE
-from tensortrail.rules.shared.values import reads_values
+from tensortrail.rules.shared.values import VIEWS, reads_values
 
 _STORAGES = frozenset({"untyped_storage", "storage", "_typed_storage"})
-_VIEWS = frozenset(
-    "view reshape t transpose permute squeeze unsqueeze expand detach flatten split chunk".split()
-)
-_READS = ((SAME_DEVICE | REDUCING | JOINING) - _VIEWS) | {"tolist", "item", "numpy", "cpu", "to"}
+_READS = ((SAME_DEVICE | REDUCING | JOINING) - VIEWS) | {"tolist", "item", "numpy", "cpu", "to"}
 
 
 class UsedAfterFreeing(Rule):
@@ -196,7 +193,7 @@ def _is_harmless(module: Module, node: ast.expr) -> bool:
     up = module.parent(node)
     if isinstance(getattr(node, "ctx", None), ast.Store) or not isinstance(up, ast.Attribute):
         return False
-    return up.attr in _VIEWS or not reads_values(module, node)
+    return up.attr in VIEWS or not reads_values(module, node)
 
 
 def _runs_too(module: Module, call: ast.Call, use: ast.expr) -> bool:

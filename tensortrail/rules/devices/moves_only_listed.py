@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Near, Rule
+from tensortrail.rules.devices._dropped_comprehensions import LINE, dropped_comprehensions
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.moves import MOVES
+from tensortrail.rules.shared.sentences import one_line
+
+
+class MovesOnlyListed(Rule):
+    """Tensors are moved in a comprehension, and the list or dict of the moved ones is dropped.
+
+    ## What it does
+    Reports a statement that is only `{k: v.to(device) for k, v in batch.items()}`, or
+    `[t.to(device) for t in (inputs, target)]` of names that a model or a loss is given afterwards.
+
+    Not reported: lists of modules, which move in place.
+
+    ## Why is this bad?
+    The batch is where it was, and the model raises "Expected all tensors to be on the same device":
+    `to` returns new tensors, and nothing keeps them.
+
+    ## Fix safety
+    No fix is offered: the names or the batch should be bound to the result
+    (`batch = {k: v.to(device) for k, v in batch.items()}`).
+
+    ## References
+    - pytorch documentation of `torch.Tensor.to`
+    """
+
+    code = "DEV654"
+    name = "moves-only-listed"
+    severity = Severity.ERROR
+    triggers = tuple(Near(f".{word}(", LINE) for word in sorted(MOVES))
+
+    bad = (
+        Bad(
+            """\
+import torch
+
+def step(model, batch, device):
+    {k: v.to(device) if torch.is_tensor(v) else v for k, v in batch.items()}
+    return model(**batch)
+
+def error(net, loader, loss_of, device):
+    net.to(device)
+    for inputs, target in loader:
+        [
+            each.to(device, non_blocking=True)
+            for each in (inputs, target)
+        ]
+        print(loss_of(net(inputs), target))
+""",
+            lines=(4, 10),
+            instead="""\
+import torch
+
+def step(model, batch, device):
+    batch = {k: v.to(device) if torch.is_tensor(v) else v for k, v in batch.items()}
+    return model(**batch)
+
+def error(net, loader, loss_of, device):
+    net.to(device)
+    for inputs, target in loader:
+        inputs, target = [
+            each.to(device, non_blocking=True)
+            for each in (inputs, target)
+        ]
+        print(loss_of(net(inputs), target))
+""",
+        ),
+    )
+    good = (
+        Good(
+            """\
+def place(models, nets, device):
+    [model.to(device) for model in models]
+    [net.to(device) for net in (nets.first, nets.second)]
+
+def moved(batch, device):
+    return {k: v.to(device) for k, v in batch.items()}
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for statement, move, whole in dropped_comprehensions(module):
+            yield self.finding(
+                module,
+                statement,
+                f"`{one_line(module, move)}` makes another tensor, and all of them are dropped: "
+                f"`{one_line(module, whole)}` keeps those that were not moved",
+                trail=[(move, "each is moved, and the result dropped")],
+            )
