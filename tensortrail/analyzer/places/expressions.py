@@ -70,7 +70,7 @@ class Expressions:
         base = self.value(node.value, env)
         if base.what is What.SELF:
             return self._of_self(node.attr, env)
-        if node.attr in names("plain", "attributes"):
+        if node.attr in names("plain", "attributes") or self._is_a_number(node):
             return NUMBER
         if node.attr == "device" and base.what is not What.BOX:
             asked = Place(Where.DEVICE, ast.unparse(node), node)
@@ -95,6 +95,10 @@ class Expressions:
             if all(each.where is Where.OF for each in base.places):
                 return Held(What.UNKNOWN, frozenset({Place(Where.OF, path)}), path=path)
         return UNKNOWN_HELD
+
+    def _is_a_number(self, node: ast.Attribute) -> bool:
+        """`math.pi`, `numpy.inf`: written in a library that makes no tensors."""
+        return self.world.qualified(node) in names("plain", "constants")
 
     def _of_module(self, name: str, module: Held) -> Held:
         path = f"{module.path}.{name}"
@@ -178,12 +182,17 @@ class Expressions:
         return self.operate(node, type(node.op).__name__, [left, right], env)
 
     def operate(
-        self, node: ast.expr, operation: str, operands: Sequence[Held], env: Environment
+        self,
+        node: ast.expr,
+        operation: str,
+        operands: Sequence[Held],
+        env: Environment,
+        argument: int = 0,
     ) -> Held:
         strictly = operation == "MatMult"
         operands = self._beside_tensors(operands)
         if any(each.places for each in operands):
-            self.meetings.meet(node, operation, operands, env, by_element=not strictly)
+            self.meetings.meet(node, operation, operands, env, not strictly, argument)
         found = combined(operands)
         return replace(found, what=What.TENSOR) if strictly else found
 
