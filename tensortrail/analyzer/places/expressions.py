@@ -11,7 +11,7 @@ from tensortrail.analyzer.places import calls, ranks
 from tensortrail.analyzer.places.conditions import condition_of, narrow
 from tensortrail.analyzer.places.elements import element_of, is_output
 from tensortrail.analyzer.places.environment import Environment
-from tensortrail.analyzer.places.joins import join, member, under
+from tensortrail.analyzer.places.joins import join, member, tagged_join
 from tensortrail.analyzer.places.library import names
 from tensortrail.analyzer.places.mappings import entry, mapping_of, with_entry
 from tensortrail.analyzer.places.objects import attribute_of_object
@@ -25,7 +25,6 @@ from tensortrail.rules.places import (
     Place,
     What,
     Where,
-    opposite,
 )
 
 
@@ -158,13 +157,8 @@ class Expressions:
         yes, no = env.copy(), env.copy()
         narrow(node.test, True, yes)
         narrow(node.test, False, no)
-        condition = condition_of(node.test)
         first, second = self.value(node.body, yes), self.value(node.orelse, no)
-        if first == second:
-            return first
-        return join(
-            under(first, condition, condition), under(second, opposite(condition), condition)
-        )
+        return tagged_join(first, second, condition_of(node.test))
 
     def _either(self, node: ast.BoolOp, env: Environment) -> Held:
         found = self.values(node.values, env)

@@ -178,11 +178,23 @@ def whose_shape(module: Module, places: FunctionPlaces, made: ast.Call) -> ast.e
 
 def has_its_shape(module: Module, places: FunctionPlaces, made: ast.AST, there: Place) -> bool:
     """`x * torch.linspace(0, 1, x.shape[2])`: it is made for the argument whose place it meets."""
-    like = whose_shape(module, places, made) if isinstance(made, ast.Call) else None
+    if not isinstance(made, ast.Call):
+        return False
+    asked = (whose_shape, whose_size, _whose_length)
+    like = next(filter(None, (each(module, places, made) for each in asked)), None)
     held = places.seen.get(like) if like is not None else None
     return held is not None and any(
         each.where is Where.OF and each.subject == there.subject for each in held.places
     )
+
+
+def _whose_length(module: Module, places: FunctionPlaces, made: ast.Call) -> ast.expr | None:
+    """`x` of `torch.arange(len(x))`."""
+    for argument in _sizes(made):
+        for node in module.calls("len", inside=argument):
+            if node.args and _is_tensor(places, node.args[0]):
+                return node.args[0]
+    return None
 
 
 def whose_size(module: Module, places: FunctionPlaces, made: ast.Call) -> ast.expr | None:

@@ -485,3 +485,8 @@ def test_numbers_for_each_dimension(expression: str, rank: int | None) -> None:
     function = module.tree.outermost_function_of(find(module, expression))
     assert function is not None
     assert module.places(function).seen[find(module, expression)].rank == rank
+
+
+def test_two_ways_to_make_it_on_the_default_device_are_one_place() -> None:
+    made = "torch.zeros(1) if x.ndim == 2 else torch.zeros(x.shape[0], 1)"
+    assert places(inside(f"return {made}"), made) == "default"
