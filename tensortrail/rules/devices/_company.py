@@ -11,7 +11,7 @@ from tensortrail.rules.devices._lying import certainly, excluded, is_legal
 from tensortrail.rules.devices._makers import outermost
 from tensortrail.rules.places import FunctionPlaces, Held, Meeting, Place, What, Where
 from tensortrail.rules.shared.functions import called_here, parameter_names
-from tensortrail.rules.shared.objects import given, last_name
+from tensortrail.rules.shared.objects import called, given, last_name
 from tensortrail.rules.view import FunctionNode, Module
 
 _DEPTH = 4
@@ -191,8 +191,9 @@ def has_its_shape(module: Module, places: FunctionPlaces, made: ast.AST, there: 
 def _whose_length(module: Module, places: FunctionPlaces, made: ast.Call) -> ast.expr | None:
     """`x` of `torch.arange(len(x))`."""
     for argument in _sizes(made):
-        for node in module.calls("len", inside=argument):
-            if node.args and _is_tensor(places, node.args[0]):
+        for node in (argument, *module.nodes(ast.Call, argument)):
+            asked = isinstance(node, ast.Call) and called(node) == "len" and node.args
+            if asked and isinstance(node, ast.Call) and _is_tensor(places, node.args[0]):
                 return node.args[0]
     return None
 

@@ -17,7 +17,6 @@ from tensortrail.rules.shared.moves import MODULE_TO_DEVICE, TO_DTYPE
 from tensortrail.rules.shared.named_for_cpu import is_named_for_the_cpu
 from tensortrail.rules.shared.objects import called, is_self
 from tensortrail.rules.view import FunctionNode
-from tensortrail.rules.words import Kind
 
 _KEEPS = frozenset({"as_tensor", "asarray"})
 """Factories that leave a tensor where it is."""
@@ -323,7 +322,8 @@ def _is_a_part(module: Module, call: ast.Call) -> bool:
     above = module.parent(call)
     targets = above.targets if isinstance(above, ast.Assign) else []
     own = any(isinstance(each, ast.Attribute) and is_self(each.value) for each in targets)
-    return own and module.value_of(call).kind is Kind.MODULE
+    facts = module.class_facts(module.qualified(call.func)) if own else None
+    return facts is not None and facts.is_module
 
 
 def _is_part_of_a_module(
