@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.rules.devices._makers import FACTORIES
-from tensortrail.rules.devices._written import decided, is_without_number
+from tensortrail.rules.devices._written import decided
 from tensortrail.rules.places import Held, Place, What, Where
 from tensortrail.rules.shared.objects import keyword
 from tensortrail.rules.view import FunctionNode, Module
@@ -19,11 +19,13 @@ def made_after_another(module: Module) -> Iterator[tuple[ast.Call, ast.expr, str
     the argument."""
     for call in module.calls(*FACTORIES):
         said, dtype = keyword(call, "device"), keyword(call, "dtype")
-        if said is None or not isinstance(dtype, ast.Attribute) or dtype.attr != "dtype":
+        if not isinstance(said, ast.Constant) or said.value != "cuda":
+            continue
+        if not isinstance(dtype, ast.Attribute) or dtype.attr != "dtype":
             continue
         held = module.places(module.function_of(call) or module.top).seen.get(dtype.value)
         given = held is not None and held.only is not None and held.only.where is Where.OF
-        if given and is_without_number(module, said) and not decided(module, call, "device"):
+        if given and not decided(module, call, "device"):
             yield call, said, module.text(dtype.value)
 
 

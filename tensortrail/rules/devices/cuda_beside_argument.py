@@ -63,7 +63,8 @@ class CudaBesideArgument(Rule):
     Not reported: files that run on GPUs only, because they import Triton or CUDA bindings.
 
     The notes are off by default. In any file, a note tells of
-    `torch.empty(n, dtype=x.dtype, device="cuda")` with an argument `x`.
+    `torch.empty(n, dtype=x.dtype, device="cuda")` with an argument `x`, unless the project calls
+    `torch.cuda.set_device`.
 
     ## Why is this bad?
     With the model on the CPU, or on a GPU that is not the current one, the operation raises
@@ -241,7 +242,7 @@ def scaled(x: torch.Tensor, kernel):
                 "than the current GPU",
                 severity=Severity.NOTE,
                 fixes=[_fix(module, made, f"{owner}.device")],
-                told=True,
+                told=not module.sets_current_gpu(),
             )
         if _is_for_gpus(module):
             return
