@@ -11,7 +11,7 @@ from tensortrail.analyzer.places import calls, ranks
 from tensortrail.analyzer.places.conditions import condition_of, narrow
 from tensortrail.analyzer.places.elements import element_of, is_output
 from tensortrail.analyzer.places.environment import Environment
-from tensortrail.analyzer.places.joins import join, member, under
+from tensortrail.analyzer.places.joins import join, member, tagged_join
 from tensortrail.analyzer.places.library import names
 from tensortrail.analyzer.places.mappings import entry, mapping_of, with_entry
 from tensortrail.analyzer.places.objects import attribute_of_object
@@ -25,7 +25,6 @@ from tensortrail.rules.places import (
     Place,
     What,
     Where,
-    opposite,
 )
 
 
@@ -70,7 +69,7 @@ class Expressions:
         base = self.value(node.value, env)
         if base.what is What.SELF:
             return self._of_self(node.attr, env)
-        if node.attr in names("plain", "attributes"):
+        if node.attr in names("plain", "attributes") or self._is_a_number(node):
             return NUMBER
         if node.attr == "device" and base.what is not What.BOX:
             asked = Place(Where.DEVICE, ast.unparse(node), node)
@@ -95,6 +94,10 @@ class Expressions:
             if all(each.where is Where.OF for each in base.places):
                 return Held(What.UNKNOWN, frozenset({Place(Where.OF, path)}), path=path)
         return UNKNOWN_HELD
+
+    def _is_a_number(self, node: ast.Attribute) -> bool:
+        """`math.pi`, `numpy.inf`: written in a library that makes no tensors."""
+        return self.world.qualified(node) in names("plain", "constants")
 
     def _of_module(self, name: str, module: Held) -> Held:
         path = f"{module.path}.{name}"
@@ -154,13 +157,8 @@ class Expressions:
         yes, no = env.copy(), env.copy()
         narrow(node.test, True, yes, self.world)
         narrow(node.test, False, no, self.world)
-        condition = condition_of(node.test)
         first, second = self.value(node.body, yes), self.value(node.orelse, no)
-        if first == second:
-            return first
-        return join(
-            under(first, condition, condition), under(second, opposite(condition), condition)
-        )
+        return tagged_join(first, second, condition_of(node.test))
 
     def _either(self, node: ast.BoolOp, env: Environment) -> Held:
         found = self.values(node.values, env)
@@ -178,12 +176,17 @@ class Expressions:
         return self.operate(node, type(node.op).__name__, [left, right], env)
 
     def operate(
-        self, node: ast.expr, operation: str, operands: Sequence[Held], env: Environment
+        self,
+        node: ast.expr,
+        operation: str,
+        operands: Sequence[Held],
+        env: Environment,
+        argument: int = 0,
     ) -> Held:
         strictly = operation == "MatMult"
         operands = self._beside_tensors(operands)
         if any(each.places for each in operands):
-            self.meetings.meet(node, operation, operands, env, by_element=not strictly)
+            self.meetings.meet(node, operation, operands, env, not strictly, argument)
         found = combined(operands)
         return replace(found, what=What.TENSOR) if strictly else found
 

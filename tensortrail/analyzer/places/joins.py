@@ -115,6 +115,11 @@ def _tagged_join(one: Held | None, other: Held | None, condition: str) -> Held |
         only = one or other
         assert only is not None
         return under(only, condition if one is not None else opposite(condition), condition)
+    return tagged_join(one, other, condition)
+
+
+def tagged_join(one: Held, other: Held, condition: str) -> Held:
+    """What either way gives; where they differ in their places, with the condition of each."""
     if one == other:
         return one
     alike = one.places == other.places and one.what is not What.BOX

@@ -109,6 +109,9 @@ NAMES: Mapping[str, Mapping[str, str]] = {
   torch.inference_mode torch.save torch.promote_types torch.is_grad_enabled torch.autocast
   torch.Size torch.Generator torch.Stream torch.result_type int float bool str len round range
   isinstance hasattr print type id any all math.sqrt math.log math.ceil math.floor math.prod""",
+        "constants": """
+  math.pi math.e math.tau math.inf math.nan numpy.pi numpy.e numpy.inf numpy.nan torch.pi
+  torch.e torch.inf torch.nan""",
         "modules": "math numpy os json random re logging warnings PIL",
     },
     "only_tensors": {

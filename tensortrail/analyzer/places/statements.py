@@ -27,6 +27,10 @@ _DEEPEST_LOOP = 2
 """Loops nested deeper run once."""
 
 
+_BESIDE_ITS_OWN = 1
+"""Of `x += value`: the value may be an operation whose operands meet too."""
+
+
 class Inference(Expressions):
     """One function, run once; functions inside of it too."""
 
@@ -165,7 +169,8 @@ class Inference(Expressions):
         kept = before.what is What.TENSOR  # in place: the tensor stays where it is
         whole = isinstance(node.target, (ast.Name, ast.Attribute))
         target = written(before) if kept and whole else before
-        after = self.operate(node.value, type(node.op).__name__, [target, added], env)
+        operands, name = [target, added], type(node.op).__name__
+        after = self.operate(node.value, name, operands, env, argument=_BESIDE_ITS_OWN)
         if isinstance(node.target, ast.Name):
             env.values[node.target.id] = before if kept else after
 

@@ -11,7 +11,7 @@ from tensortrail.rules.devices._lying import certainly, excluded, is_legal
 from tensortrail.rules.devices._makers import outermost
 from tensortrail.rules.places import FunctionPlaces, Held, Meeting, Place, What, Where
 from tensortrail.rules.shared.functions import called_here, parameter_names
-from tensortrail.rules.shared.objects import given, last_name
+from tensortrail.rules.shared.objects import called, given, last_name
 from tensortrail.rules.view import FunctionNode, Module
 
 _DEPTH = 4
@@ -178,11 +178,24 @@ def whose_shape(module: Module, places: FunctionPlaces, made: ast.Call) -> ast.e
 
 def has_its_shape(module: Module, places: FunctionPlaces, made: ast.AST, there: Place) -> bool:
     """`x * torch.linspace(0, 1, x.shape[2])`: it is made for the argument whose place it meets."""
-    like = whose_shape(module, places, made) if isinstance(made, ast.Call) else None
+    if not isinstance(made, ast.Call):
+        return False
+    asked = (whose_shape, whose_size, _whose_length)
+    like = next(filter(None, (each(module, places, made) for each in asked)), None)
     held = places.seen.get(like) if like is not None else None
     return held is not None and any(
         each.where is Where.OF and each.subject == there.subject for each in held.places
     )
+
+
+def _whose_length(module: Module, places: FunctionPlaces, made: ast.Call) -> ast.expr | None:
+    """`x` of `torch.arange(len(x))`."""
+    for argument in _sizes(made):
+        for node in (argument, *module.nodes(ast.Call, argument)):
+            asked = isinstance(node, ast.Call) and called(node) == "len" and node.args
+            if asked and isinstance(node, ast.Call) and _is_tensor(places, node.args[0]):
+                return node.args[0]
+    return None
 
 
 def whose_size(module: Module, places: FunctionPlaces, made: ast.Call) -> ast.expr | None:

@@ -25,7 +25,8 @@ def constant_text(module: Module, node: ast.expr) -> str | None:
 def may_tell_a_device(module: Module, node: ast.expr) -> bool:
     """Seen without following values: `str(d)`, a name for it, `d.type`."""
     if isinstance(node, ast.Name):
-        return any(module.calls("str")) and _may_be(module, node.id, _is_a_text)
+        of_devices = any(module.calls("str")) and _may_be(module, node.id, _is_a_text)
+        return of_devices or any(_is_type_text(each) for each in stored_under(module, node.id))
     if isinstance(node, ast.Attribute):
         return node.attr == "type"
     return _is_a_text(module, node)
@@ -53,6 +54,20 @@ def _is_a_text(module: Module, node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "str"
 
 
+def _is_type_text(node: ast.expr) -> bool:
+    """`"cuda"`, `"cuda" if torch.cuda.is_available() else "cpu"`."""
+    if isinstance(node, ast.IfExp):
+        return _is_type_text(node.body) and _is_type_text(node.orelse)
+    return isinstance(node, ast.Constant) and node.value in NUMBERED | {"cpu"}
+
+
+def texts_in(module: Module, node: ast.expr) -> list[str]:
+    """Of `("cuda", "gpu")`."""
+    members = node.elts if isinstance(node, (ast.Tuple, ast.List, ast.Set)) else []
+    found = [constant_text(module, each) for each in members]
+    return [each for each in found if each is not None]
+
+
 def made_a_text(module: Module, node: ast.expr) -> ast.expr | None:
     """`d` of `str(d)`, and of a name for it."""
     origins = module.value_of(node).origins if isinstance(node, ast.Name) else (node,)
@@ -72,6 +87,10 @@ def is_no_type(text: str) -> bool:
 
 
 def is_type_of_a_device(module: Module, node: ast.expr) -> bool:
+    """`x.device.type`, and a variable that holds a type as a text on every path."""
+    if isinstance(node, ast.Name):
+        origins = module.value_of(node).origins
+        return bool(origins) and all(map(_is_type_text, origins))
     if not isinstance(node, ast.Attribute) or node.attr != "type":
         return False
     return is_known_device(module, node.value) or module.text(node.value).endswith(".device")

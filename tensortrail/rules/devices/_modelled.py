@@ -3,11 +3,30 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
+from tensortrail.rules.devices._makers import FACTORIES
+from tensortrail.rules.devices._written import decided
 from tensortrail.rules.places import Held, Place, What, Where
+from tensortrail.rules.shared.objects import keyword
 from tensortrail.rules.view import FunctionNode, Module
 
 _ASKED = frozenset({"shape", "dtype", "size"})
+
+
+def made_after_another(module: Module) -> Iterator[tuple[ast.Call, ast.expr, str]]:
+    """`torch.empty(n, dtype=x.dtype, device="cuda")` of an argument `x`: the call, the device and
+    the argument."""
+    for call in module.calls(*FACTORIES):
+        said, dtype = keyword(call, "device"), keyword(call, "dtype")
+        if not isinstance(said, ast.Constant) or said.value != "cuda":
+            continue
+        if not isinstance(dtype, ast.Attribute) or dtype.attr != "dtype":
+            continue
+        held = module.places(module.function_of(call) or module.top).seen.get(dtype.value)
+        given = held is not None and held.only is not None and held.only.where is Where.OF
+        if given and not decided(module, call, "device"):
+            yield call, said, module.text(dtype.value)
 
 
 def of_its_model(module: Module, function: FunctionNode, made: Place, other: Held) -> Place | None:

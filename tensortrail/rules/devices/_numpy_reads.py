@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.rules.places import Place, What, Where
 from tensortrail.rules.shared.given_devices import said_device
+from tensortrail.rules.shared.imports import imported_packages
 from tensortrail.rules.shared.moves import TO_DEVICE
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.shared.tensor_origin import ONLY_TENSORS, origin_of
@@ -14,6 +15,7 @@ from tensortrail.rules.view import Module
 from tensortrail.rules.words import Guard, Kind
 
 _DEPTH = 8
+_OTHERS = frozenset({"paddle", "tensorflow", "mindspore", "jax", "mxnet", "oneflow"})
 _ARRAYS = ("numpy.array", "numpy.asarray", "numpy.ascontiguousarray")
 _JOINS = tuple(f"numpy.{each}" for each in ("concatenate", "stack", "vstack", "hstack"))
 _PLOTS = tuple(
@@ -118,6 +120,12 @@ def _is_of_another_class(module: Module, guard: Guard, shown: str) -> bool:
         return False
     library, dot, _ = module.qualified(test.args[1]).partition(".")
     return bool(dot) and library not in ("torch", module.name.partition(".")[0])
+
+
+def is_of_another_library(module: Module) -> bool:
+    """The file imports a library whose tensors give numpy a copy, and not torch."""
+    imported = imported_packages(module)
+    return "torch" not in imported and not imported.isdisjoint(_OTHERS)
 
 
 def is_decided(module: Module, node: ast.AST) -> bool:

@@ -5,16 +5,21 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
+from tensortrail.rules.devices._accepted import is_read
 from tensortrail.rules.devices._at_hand import devices_said, is_for_cuda
 from tensortrail.rules.devices._of_this_run import names_a_gpu
 from tensortrail.rules.devices._process_groups import runs_once_a_gpu
-from tensortrail.rules.devices._saved_here import is_of_its_rank, names_a_rank
+from tensortrail.rules.devices._saved_here import (
+    is_of_its_rank,
+    names_a_rank,
+    where_it_is_saved,
+)
 from tensortrail.rules.shared.annotations import DEVICE, names_type
-from tensortrail.rules.shared.functions import matched, outermost_function
+from tensortrail.rules.shared.functions import matched, outermost_function, parameters
 from tensortrail.rules.shared.moves import named_device
 from tensortrail.rules.shared.objects import called, keyword
 from tensortrail.rules.view import FunctionNode, Module
@@ -45,7 +50,31 @@ def why_it_matters(module: Module, call: ast.Call) -> Why | None:
         for each in around:
             if (why := module.once(question, each)) is not None:
                 return why
-    return _of_another_path(module, call)
+    return _of_another_path(module, call) or _of_the_project(module, call, around)
+
+
+def accepted_and_dropped(module: Module, call: ast.Call) -> Why | None:
+    """`def read(path, map_location=None): return torch.load(path)`"""
+    function = module.function_of(call) or module.top
+    for each in parameters(function):
+        if each.arg == "map_location" and not is_read(module, function, each.arg):
+            says = "the function is told where they are to go, and does not say it here"
+            return Why(each, says, "never read")
+    return None
+
+
+def _of_the_project(module: Module, call: ast.Call, around: Sequence[Around]) -> Why | None:
+    """The project saves this very file from wherever the model is, and what imports this one asks
+    whether there is a GPU, or lets somebody choose the CPU."""
+    insists = any(
+        _insists(module, each)
+        for place in around
+        for each in module.calls("cuda", *_CHOOSES, inside=place)
+    )
+    if insists or not module.may_use_cpu() or not where_it_is_saved(module, call):
+        return None
+    says = "this fails on a machine without a GPU, where what imports this file lets it run"
+    return Why(call, says, "loaded by code that may run without a GPU")
 
 
 def _is_for_one_rank(module: Module, call: ast.Call) -> bool:

@@ -3,14 +3,13 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Iterator
-from typing import TypeGuard
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.defaults import with_defaults
-from tensortrail.rules.devices._at_hand import at_hand_in, device_read, is_cuda_literal
+from tensortrail.rules.devices._at_hand import at_hand_in, device_read
 from tensortrail.rules.devices._beforehand import is_example
 from tensortrail.rules.devices._callers import is_brought_to_the_gpu
+from tensortrail.rules.devices._current_gpu import under_is_cuda, written
 from tensortrail.rules.devices._device_aware import is_of_module, sets_up
 from tensortrail.rules.devices._lying import (
     described,
@@ -19,6 +18,7 @@ from tensortrail.rules.devices._lying import (
     out_of_place,
 )
 from tensortrail.rules.devices._makers import outermost
+from tensortrail.rules.devices._modelled import made_after_another
 from tensortrail.rules.devices._used_here import is_used_elsewhere
 from tensortrail.rules.devices._written import decided
 from tensortrail.rules.places import FunctionPlaces, Place, Where
@@ -62,7 +62,9 @@ class CudaBesideArgument(Rule):
 
     Not reported: files that run on GPUs only, because they import Triton or CUDA bindings.
 
-    The notes are off by default.
+    The notes are off by default. In any file, a note tells of
+    `torch.empty(n, dtype=x.dtype, device="cuda")` with an argument `x`, unless the project calls
+    `torch.cuda.set_device`.
 
     ## Why is this bad?
     With the model on the CPU, or on a GPU that is not the current one, the operation raises
@@ -163,6 +165,27 @@ class Masked(nn.Module):
         return x * mask(x.shape[1], device=x.device)
 """,
         ),
+        Bad(
+            """\
+import torch
+import triton
+
+def scaled(x: torch.Tensor, kernel):
+    out = torch.empty(x.shape, dtype=x.dtype, device="cuda")
+    kernel[(1,)](x, out)
+    return out
+""",
+            lines=(5,),
+            fixed="""\
+import torch
+import triton
+
+def scaled(x: torch.Tensor, kernel):
+    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    kernel[(1,)](x, out)
+    return out
+""",
+        ),
     )
     good = (
         Good(
@@ -207,10 +230,23 @@ class Masked(nn.Module):
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
-        if in_tests(module) or _is_for_gpus(module):
+        if in_tests(module):
             return
         reported: set[ast.AST] = set()
-        for put, owner in _under_is_cuda(module):
+        for made, said, owner in made_after_another(module):
+            reported.add(made)
+            yield self.finding(
+                module,
+                said,
+                f"this takes the dtype of `{owner}` and not its device, which may be another one "
+                "than the current GPU",
+                severity=Severity.NOTE,
+                fixes=[_fix(module, made, f"{owner}.device")],
+                told=not module.sets_current_gpu(),
+            )
+        if _is_for_gpus(module):
+            return
+        for put, owner in under_is_cuda(module):
             reported.add(put)
             usual = is_example(module) or module.is_for_current_gpu()
             others = None if usual else module.numbered_gpu()
@@ -224,7 +260,7 @@ class Masked(nn.Module):
                 trail=[(put, "put on the current GPU")],
                 fixes=[_fix(module, put, f"{owner}.device")],
             )
-        for function in outermost(module, _written(module)):
+        for function in outermost(module, written(module)):
             if sets_up(function) or _has_another_say(module, function):
                 continue
             if not _spreads_its_parts(module, function):
@@ -326,63 +362,6 @@ def _is_of_self(move: ast.Call) -> bool:
     """`self.head.to("cuda:1")`."""
     owner = receiver(move)
     return isinstance(owner, ast.Attribute) and is_self(owner.value)
-
-
-def _written(module: Module) -> Iterator[ast.Call]:
-    """Calls that put something on a GPU that is written there."""
-    for call in module.calls("cuda"):
-        if _is_bare_cuda(call):
-            yield call
-    for call in module.nodes(ast.Call):
-        said = [each.value for each in call.keywords if each.arg == "device"]
-        if module.text(call.func).endswith(".to"):
-            said += call.args[:1]
-        if any(is_cuda_literal(module, each) for each in said):
-            yield call
-    for function in module.nodes(ast.FunctionDef):
-        if _is_on_a_gpu_by_default(module, function):
-            yield from module.calls(function.name)
-
-
-def _is_on_a_gpu_by_default(module: Module, function: FunctionNode) -> bool:
-    return any(
-        each.arg == "device" and is_cuda_literal(module, default)
-        for each, default in with_defaults(function.args)
-    )
-
-
-def _under_is_cuda(module: Module) -> Iterator[tuple[ast.Call, str]]:
-    """`y.cuda()` where `x.is_cuda` holds, with `x`."""
-    for call in module.calls("cuda"):
-        if not _is_bare_cuda(call):
-            continue
-        tests = [guard.test for guard in module.guards_of(call) if guard.holds]
-        tests += [
-            up.test
-            for up in module.ancestors(call)
-            if isinstance(up, ast.IfExp) and call in ast.walk(up.body)
-        ]
-        for test in tests:
-            if isinstance(test, ast.Attribute) and test.attr == "is_cuda":
-                owner = module.text(test.value)
-                dropped = isinstance(module.parent(call), ast.Expr)
-                if owner != "self" and not dropped and not _is_of(module, call, owner):
-                    yield call, owner
-                    break
-
-
-def _is_bare_cuda(node: ast.AST) -> TypeGuard[ast.Call]:
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "cuda"
-        and not (node.args or node.keywords)
-    )
-
-
-def _is_of(module: Module, call: ast.Call, owner: str) -> bool:
-    """It moves the very tensor that was asked."""
-    return isinstance(call.func, ast.Attribute) and module.text(call.func.value) == owner
 
 
 def _fix(module: Module, put: ast.Call, device: str) -> Fix | None:

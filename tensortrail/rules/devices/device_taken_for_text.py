@@ -16,6 +16,7 @@ from tensortrail.rules.devices._device_texts import (
     may_tell_a_device,
     names_a_number,
     tells_a_device,
+    texts_in,
 )
 from tensortrail.rules.devices._device_values import is_of_a_tensor
 from tensortrail.rules.devices._forms import NUMBERED, is_tested
@@ -40,7 +41,7 @@ class DeviceTakenForText(Rule):
     - `torch.autocast(model.device)`; as a note, `str(x.device)`, which torch takes since 2.4;
     - `str(t.device) == "cuda"`: this string has a number, as in `cuda:0`;
     - a device type compared with something else: `t.device.type == "cuda:0"`, or `"gpu"`, which
-      is not in `str(t.device)` either.
+      is not in `str(t.device)` either. A variable that is `"cuda"` or `"cpu"` is such a type too.
 
     Not reported: arguments and settings, which may be strings. A value is known as a device if it
     is the device of a tensor or parameter, or the result of `torch.device(...)`.
@@ -69,6 +70,8 @@ class DeviceTakenForText(Rule):
         ".device.",
         (".type", "cuda:"),
         (".type", "gpu"),
+        ('"gpu', "cuda"),
+        ("'gpu", "cuda"),
     )  # fmt: skip
     bad = (
         Bad(
@@ -188,6 +191,27 @@ def padding(tokens: torch.Tensor, device: torch.device):
     return 8 if device.type == "cuda" else None
 """,
         ),
+        Bad(
+            """\
+import torch
+
+def chosen(wanted, tokens: torch.Tensor):
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    if wanted and device == "gpu":
+        device = "cpu"
+    return device if tokens.device.type in ("gpu", "xpu") else None
+""",
+            lines=(5, 7),
+            instead="""\
+import torch
+
+def chosen(wanted, tokens: torch.Tensor):
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    if wanted and device == "cuda":
+        device = "cpu"
+    return device if tokens.device.type in ("cuda", "xpu") else None
+""",
+        ),
     )
     good = (
         Good("def f(device):\n    return 'cpu' in device or device.startswith('cuda')\n"),
@@ -198,6 +222,11 @@ def padding(tokens: torch.Tensor, device: torch.device):
         Good("import torch\n\ndef f(device):\n    return str(torch.device(device)) == 'cuda'\n"),
         Good("import torch\n\ndef f(x: torch.Tensor):\n    return torch.autocast(x.device.type)\n"),
         Good("import torch\n\ndef f(args):\n    return torch.autocast(args.device)\n"),
+        Good(
+            "import torch\n\ndef f(kind):\n    device = 'cuda' if kind else 'cpu'\n"
+            "    kind = 'gpu' if device == 'cuda' else device\n"
+            "    return kind == 'gpu' or kind in ('gpu', 'cpu')\n"
+        ),
         Good(
             """\
 import torch
@@ -260,6 +289,8 @@ def f(model):
     def _sought(self, module: Module, compare: ast.Compare, found: bool) -> Iterator[Finding]:
         """`"gpu" in str(device)`."""
         text, right = constant_text(module, compare.left), compare.comparators[0]
+        if text is None and may_tell_a_device(module, compare.left):
+            yield from self._among(module, compare, texts_in(module, right))
         if text is None or text.lower() != "gpu" or not tells_a_device(module, right):
             return
         yield self.finding(
@@ -267,6 +298,13 @@ def f(model):
             compare,
             f'no device type is called "{text}": this is {"never" if found else "always"} true',
         )
+
+    def _among(self, module: Module, compare: ast.Compare, texts: list[str]) -> Iterator[Finding]:
+        """`device.type in ("gpu", "xpu")`."""
+        wrong = next((each for each in texts if is_no_type(each)), None)
+        if wrong is not None and is_type_of_a_device(module, compare.left):
+            message = f'no device type is called "{wrong}": it is never found'
+            yield self.finding(module, compare, message)
 
     def _equal(
         self, module: Module, compare: ast.Compare, node: ast.expr, text: str

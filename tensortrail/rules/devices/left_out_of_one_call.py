@@ -15,7 +15,7 @@ from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import keyword_given
 from tensortrail.rules.shared.moves import MODULE_TO_DEVICE, TO_DTYPE
 from tensortrail.rules.shared.named_for_cpu import is_named_for_the_cpu
-from tensortrail.rules.shared.objects import called
+from tensortrail.rules.shared.objects import called, is_self
 from tensortrail.rules.view import FunctionNode
 
 _KEEPS = frozenset({"as_tensor", "asarray"})
@@ -38,7 +38,8 @@ class LeftOutOfOneCall(Rule):
     Reported by default only if there is more evidence:
 
     - another call of the same function, layer or factory passes it;
-    - a constructor makes other layers or tensors of the module on its `device`; or
+    - a constructor makes other layers or tensors of the module on its `device`, and this one, or a
+      part of it that is a module of the project, without; or
     - this call is given the `device`, and another one both `device` and `dtype`.
 
     All others are reported only if the rule is selected (`--select DEV541`), and a `dtype` not at
@@ -111,6 +112,39 @@ class LeftOutOfOneCall(Rule):
             "    keys = torch.zeros(shape, device=device, dtype=dtype)\n"
             "    values = torch.zeros(shape, device=device, dtype=dtype)\n"
             "    return keys, values\n",
+        ),
+        Bad(
+            """\
+import torch
+from torch import nn
+
+class Spread(nn.Module):
+    def __init__(self, n, device=None):
+        super().__init__()
+        self.order = torch.arange(n, device=device)
+
+class Shards(nn.Module):
+    def __init__(self, n, device=None):
+        super().__init__()
+        self.register_buffer("sizes", torch.ones(n, device=device))
+        self.spread = Spread(n)
+""",
+            lines=(13,),
+            fixed="""\
+import torch
+from torch import nn
+
+class Spread(nn.Module):
+    def __init__(self, n, device=None):
+        super().__init__()
+        self.order = torch.arange(n, device=device)
+
+class Shards(nn.Module):
+    def __init__(self, n, device=None):
+        super().__init__()
+        self.register_buffer("sizes", torch.ones(n, device=device))
+        self.spread = Spread(n, device=device)
+""",
         ),
     )
     good = (
@@ -283,12 +317,22 @@ def _is_a_buffer(module: Module, call: ast.Call) -> bool:
     )
 
 
+def _is_a_part(module: Module, call: ast.Call) -> bool:
+    """`self.spread = Spread(n)`, of a module of the project."""
+    above = module.parent(call)
+    targets = above.targets if isinstance(above, ast.Assign) else []
+    own = any(isinstance(each, ast.Attribute) and is_self(each.value) for each in targets)
+    facts = module.class_facts(module.qualified(call.func)) if own else None
+    return facts is not None and facts.is_module
+
+
 def _is_part_of_a_module(
     module: Module, function: FunctionNode, call: ast.Call, given: Sequence[ast.Call]
 ) -> bool:
     """A constructor makes other layers or tensors on its device, and this one is kept too."""
     made = any(is_maker(module, each) or is_weighted_layer(module, each) for each in given)
-    kept = is_weighted_layer(module, call) or any(
+    kept = is_weighted_layer(module, call) or _is_a_part(module, call)
+    kept = kept or any(
         isinstance(each, ast.Call) and called(each) in _KEEPERS for each in module.ancestors(call)
     )
     return function.name == "__init__" and made and kept

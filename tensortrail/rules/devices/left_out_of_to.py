@@ -8,6 +8,7 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._asked_in_vain import asked_in_vain
 from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._kept_by_class import BRINGERS, Kept, Mover, left_behind, movers
+from tensortrail.rules.devices._old_device import Stale, stale
 from tensortrail.rules.shared.given_devices import is_device
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, given, is_text
@@ -123,6 +124,32 @@ class Experience:
         self.values = to(self.values, device)
 """
 
+_READER = """\
+class Reader:
+    def __init__(self, path, device):
+        self.path = path
+        self.device = device
+
+    def load(self):
+        return read(self.path, device=self.device)
+
+    def to(self, device):
+        self.found = read(self.path, device=HERE)
+        self.device = device
+        return self
+
+class Both:
+    def __init__(self, one, other, device):
+        self.device = device
+        self.one = one(device=self.device)
+        self.other = other(device=self.device)
+
+    def to(self, d):
+        self.one.device = d
+        self.other.device = d
+        return self
+"""
+
 
 class LeftOutOfTo(Rule):
     """The `to()` method of a class moves some of its tensors and leaves another one behind.
@@ -135,7 +162,8 @@ class LeftOutOfTo(Rule):
     - an attribute that holds a tensor, or is assigned together with one that is moved;
     - an attribute that is made on a device, or used, in the same way as one that is moved.
 
-    Also reports a `to` that ignores the device it is given although the class keeps tensors, and a
+    Also reports a `to` that ignores the device it is given although the class keeps tensors, or
+    uses the device that the object has and stores the new one afterwards, or not at all; and a
     condition or loop about an attribute that does nothing with it.
 
     Not reported: parameters, buffers and submodules, which `super().to()` moves; an attribute that
@@ -225,6 +253,13 @@ class LeftOutOfTo(Rule):
             lines=(19,),
             fixed=_EXPERIENCE + "        self.divergence = to(self.divergence, device)\n",
         ),
+        Bad(
+            _READER.replace("HERE", "self.device"),
+            lines=(10, 21),
+            instead=_READER.replace("HERE", "device").replace(
+                "return", "self.device = d\n        return"
+            ),
+        ),
     )
     good = (
         Good(_GRAPHS.replace("MORE", "        if self.device == device:\n            pass\n")),
@@ -271,6 +306,17 @@ class LeftOutOfTo(Rule):
             for function in cls.body:
                 if isinstance(function, ast.FunctionDef) and function.name in BRINGERS:
                     yield from self._in_vain(module, function)
+            for each in stale(module, cls):
+                yield self._old(module, each)
+
+    def _old(self, module: Module, stale: Stale) -> Finding:
+        own, name = f"self.{stale.attribute}", stale.function.name
+        message = f"`{name}` gives its parts the new device, and leaves the old one in `{own}`"
+        if stale.stored is not None:
+            message = f"`{own}` is the device before `{name}`: `{stale.given}` is stored below"
+        return self.finding(
+            module, stale.node, message, trail=[(stale.stored, "the new device is stored")]
+        )
 
     def _in_vain(self, module: Module, function: ast.FunctionDef) -> Iterator[Finding]:
         for statement, name in asked_in_vain(module, function):

@@ -11,7 +11,7 @@ from tensortrail.rules.devices._left_on_cpu import left_on_cpu
 from tensortrail.rules.devices._loaded_where import left_out_by_all
 from tensortrail.rules.devices._saved_here import source_of, where_it_is_saved
 from tensortrail.rules.devices._taken_from_file import used_as_state
-from tensortrail.rules.devices._why_mapped import why_it_matters
+from tensortrail.rules.devices._why_mapped import accepted_and_dropped, why_it_matters
 from tensortrail.rules.shared.in_tests import in_tests
 
 _SUBJECT = "without `map_location` the tensors go to the device they were saved from"
@@ -32,6 +32,9 @@ class LoadWithoutMapLocation(Rule):
       with `device_ids`, uses the rank, or makes an `Accelerator`. Each process then takes memory
       of the GPU that the file names.
     - Another branch of the function loads the same file with `map_location`.
+    - The project saves this very file from wherever the model is, and a file that imports this one
+      asks whether there is a GPU.
+    - The function has a parameter `map_location` and never reads it.
     - It is a converter: the code takes weights by their key from a file of the command line, and
       names no device anywhere.
 
@@ -173,6 +176,23 @@ def restored(model, path):
     model.load_state_dict(read(path, map_location="cpu"))
 """,
         ),
+        Bad(
+            """\
+import torch
+
+def opened(path, map_location=None):
+    with open(path, "rb") as file:
+        return torch.load(file)
+""",
+            lines=(5,),
+            fixed="""\
+import torch
+
+def opened(path, map_location=None):
+    with open(path, "rb") as file:
+        return torch.load(file, map_location=map_location)
+""",
+        ),
     )
     good = (
         Good(
@@ -262,6 +282,7 @@ def cached(path, names):
         asked = used_as_state(module, call)
         why = why_it_matters(module, call) if asked and not is_harmless(module, call) else None
         why = why or (needs_no_gpu(module, call) if asked else None)
+        why = why or accepted_and_dropped(module, call)
         fixes = [_mapped(module, call)]
         if why is None:
             return self.finding(
@@ -304,6 +325,6 @@ def _device_at_hand(module: Module, call: ast.Call) -> str:
     function = module.function_of(call)
     if function is not None and not used_as_state(module, call):
         for each in (*function.args.args, *function.args.kwonlyargs):
-            if each.arg == "device":
+            if each.arg in ("device", "map_location"):
                 return each.arg
     return '"cpu"'

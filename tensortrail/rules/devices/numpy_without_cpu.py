@@ -4,44 +4,44 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tensortrail.findings import Confidence, Edit, Finding, Fix, Safety, Severity
-from tensortrail.rules import Bad, Event, Good, Module, Rule, Timeline
+from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule, Timeline
+from tensortrail.rules.devices._numpy_elsewhere import is_callers, lies_elsewhere
+from tensortrail.rules.devices._numpy_mends import by_cpu, by_cpu_in_run
 from tensortrail.rules.devices._numpy_reads import (
     inferred_place,
     is_always_on_cpu,
     is_decided,
     is_moved_here,
+    is_of_another_library,
     is_surely_a_tensor,
     read_by_numpy,
     starts_with,
 )
 from tensortrail.rules.devices._told import names_a_gpu, told_device
 from tensortrail.rules.shared.failures import errors, weight
-from tensortrail.rules.shared.given_devices import said_device
 from tensortrail.rules.shared.history import put_there
-from tensortrail.rules.shared.imports import imported_packages
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import doer
-from tensortrail.rules.shared.mends import edited
 from tensortrail.rules.shared.operands import called, operands
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.shared.tensor_origin import Decides, origin_of
 
-_NOT_CPU = frozenset({"cuda", "xpu", "mps", "npu", "hpu", "meta"})
+_NOT_CPU = frozenset("cuda xpu mps npu hpu meta".split())
 _REFUSED = re.compile(r"can't convert \S+ device type tensor to numpy")
-_OTHERS = frozenset({"paddle", "tensorflow", "mindspore", "jax", "mxnet", "oneflow"})
 
 
 class NumpyWithoutCpu(Rule):
     """`.numpy()` is called on a tensor that is on a GPU, or may be on one.
 
     ## What it does
-    Reports `.numpy()` on a tensor that was put on a GPU or another device, and on the output of a
-    model for such a tensor: `model(x.to(device)).detach().numpy()`. The same for `np.array`,
-    `np.asarray`, `np.concatenate` of a list of them, and plots of matplotlib.
+    Reports `.numpy()` of a tensor that was put on a device, and of the output of a model for it:
+    `model(x.to(device)).detach().numpy()`. The same for `np.array`, `np.asarray`, `np.concatenate`
+    of a list of them, and plots of matplotlib.
 
     Reported as a note: an argument, or the output of a submodule, in a file that handles devices;
-    what is computed from an argument, if the rule is selected.
+    `x.detach().numpy()`, and what a class with its own `to` or `cuda` keeps, if a GPU is named here
+    or where this is imported; what is computed from an argument, if the rule is selected.
 
     Not reported: code under a condition about devices, tensors that were brought to the CPU
     (`.cpu()`, `.to("cpu")`) or come from NumPy, and `numpy(force=True)`.
@@ -228,10 +228,38 @@ def predicted(model, loader, device):
     return torch.cat(rows).cpu().numpy()
 """,
         ),
+        Bad(
+            """\
+import torch
+
+class Graph:
+    def to(self, device):
+        return Graph(self.edges.to(device))
+
+    def table(self, weights):
+        return self.edges.numpy(), [w.detach().numpy() for w in weights]
+
+def start(edges, model):
+    return Graph(edges).to("cuda").table(model.cuda().parameters())
+""",
+            lines=(8,),
+            fixed="""\
+import torch
+
+class Graph:
+    def to(self, device):
+        return Graph(self.edges.to(device))
+
+    def table(self, weights):
+        return self.edges.cpu().numpy(), [w.detach().cpu().numpy() for w in weights]
+
+def start(edges, model):
+    return Graph(edges).to("cuda").table(model.cuda().parameters())
+""",
+        ),
     )
     good = (
         Good("import torch\nx = torch.ones(2).numpy()\n"),
-        Good("import torch\ndef f(x: torch.Tensor):\n    return x.cpu().numpy()\n"),
         Good("import torch\ndef f(x: torch.Tensor):\n    x = x.cpu()\n    return x.numpy()\n"),
         Good("import torch\ndef f(a):\n    return torch.from_numpy(a).flip(0).numpy()\n"),
         Good(
@@ -280,16 +308,17 @@ def write(weight: torch.Tensor, device):
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
-        if in_tests(module) or _is_of_another_library(module):
+        if in_tests(module) or is_of_another_library(module):
             return
         for call in module.calls("numpy"):
             func = call.func
             if not isinstance(func, ast.Attribute) or call.args or call.keywords:
                 continue
             if module.placement_at(func.value).device in _NOT_CPU:
-                message = "the tensor is not on the CPU"
-                yield self._found(module, func, func.value, Severity.ERROR, message)
-            elif _is_callers(module, func.value) and not is_decided(module, call):
+                yield self._found(
+                    module, func, func.value, Severity.ERROR, "the tensor is not on the CPU"
+                )
+            elif is_callers(module, func.value) and not is_decided(module, call):
                 if is_always_on_cpu(module, func.value):
                     continue
                 origin = origin_of(module, func.value)
@@ -300,8 +329,9 @@ def write(weight: torch.Tensor, device):
                 direct = not given or starts_with(func.value, shown)
                 yield self._found(module, func, func.value, Severity.NOTE, message, direct)
             elif not is_decided(module, call):
-                found = list(self._told(module, func, func.value))
-                yield from found or self._inferred(module, func, func.value)
+                ways = (self._told, self._inferred, self._elsewhere)
+                found = (list(way(module, func, func.value)) for way in ways)
+                yield from next(filter(None, found), ())
         for call, read in read_by_numpy(module):
             if is_surely_a_tensor(module, read) and not is_decided(module, call):
                 yield from self._told(module, call, read)
@@ -325,6 +355,13 @@ def write(weight: torch.Tensor, device):
             message = f"`{shown}` is on `{place.subject}`, and numpy reads the CPU only"
             yield self._found(module, node, tensor, Severity.NOTE, message)
 
+    def _elsewhere(self, module: Module, node: ast.expr, tensor: ast.expr) -> Iterator[Finding]:
+        """`weight.detach().numpy()`, `self.edges.numpy()`."""
+        where = lies_elsewhere(module, tensor)
+        message = f"`{one_line(module, tensor)}` is {where}, and numpy reads the CPU only"
+        if where is not None:
+            yield self._found(module, node, tensor, Severity.NOTE, message)
+
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         for events in errors(timeline, _REFUSED):
             event = events[0]
@@ -341,7 +378,7 @@ def write(weight: torch.Tensor, device):
                 severity=severity,
                 confidence=confidence,
                 about=asked.storage,
-                fixes=[_by_cpu_in_run(timeline, event, asked.has_gradient)],
+                fixes=[by_cpu_in_run(timeline, event, asked.has_gradient)],
             )
 
     def _found(
@@ -353,42 +390,8 @@ def write(weight: torch.Tensor, device):
         message: str,
         told: bool = True,
     ) -> Finding:
+        sure = Confidence.HIGH if severity is Severity.ERROR else Confidence.MEDIUM
+        fixes = [by_cpu(module, tensor)]
         return self.finding(
-            module,
-            node,
-            message,
-            severity=severity,
-            confidence=Confidence.HIGH if severity is Severity.ERROR else Confidence.MEDIUM,
-            fixes=[_by_cpu(module, tensor)],
-            told=told,
+            module, node, message, severity=severity, confidence=sure, fixes=fixes, told=told
         )
-
-
-def _is_callers(module: Module, tensor: ast.expr) -> bool:
-    """An argument or what a module computed, in a file that knows of devices."""
-    if origin_of(module, tensor).decides not in (Decides.GIVEN, Decides.OWN):
-        return False
-    words = ("cuda", "device")
-    return any(node.attr in words for node in module.nodes(ast.Attribute)) or any(
-        said_device(module, call) is not None for call in module.nodes(ast.Call)
-    )
-
-
-def _by_cpu(module: Module, tensor: ast.expr) -> Fix | None:
-    edit = module.insert_after(tensor, ".cpu()")
-    return module.fix("bring it to the CPU first", Safety.UNSAFE, edit)
-
-
-def _by_cpu_in_run(timeline: Timeline, event: Event, has_gradient: bool) -> Fix:
-    way = ".detach().cpu().numpy(" if has_gradient else ".cpu().numpy("
-    text = f"bring it to the CPU first: `{way})`"
-    call = timeline.call(event.site, "numpy") if event.site else None
-    head, found, tail = call.source.rpartition(".numpy(") if call else ("", "", "")
-    edit = Edit(call, f"{head}{way}{tail}") if call and found else None
-    return edited(timeline, text, edit)
-
-
-def _is_of_another_library(module: Module) -> bool:
-    """The file imports a library whose tensors give numpy a copy, and not torch."""
-    imported = imported_packages(module)
-    return "torch" not in imported and not imported.isdisjoint(_OTHERS)

@@ -7,7 +7,6 @@ from tensortrail.findings import Edit, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, is_before, is_self, last_name, receiver
-from tensortrail.rules.view import FunctionNode
 
 _REGISTERS = ("register_buffer", "register_parameter")
 
@@ -17,14 +16,15 @@ class BufferNameTaken(Rule):
 
     ## What it does
     Reports `self.register_buffer("mask", ...)` if the lines before it, in the same block, assign
-    `self.mask`. The same goes for `register_parameter`.
+    `self.mask`, or if the constructor always does and another method registers the buffer. The
+    same goes for `register_parameter`.
 
     Not reported: what was assigned is a parameter or a module and the new one is registered as
     the same kind, or the attribute is deleted in between.
 
     ## Why is this bad?
-    The module cannot be built: `KeyError: "attribute 'mask' already exists"`. The assignment is
-    often a leftover of the plain tensor that the buffer is to replace.
+    The module cannot be built, or the method fails: `KeyError: "attribute 'mask' already exists"`.
+    The assignment is often a leftover of the plain tensor that the buffer is to replace.
 
     ## Fix safety
     Unsafe: the line that assigns the attribute is made to assign a variable.
@@ -87,8 +87,47 @@ class Scaled(nn.Module):
         self.register_buffer("scale", value)
 """,
         ),
+        Bad(
+            """\
+from torch import nn
+
+class Normalised(nn.Module):
+    def __init__(self, mean=None):
+        super().__init__()
+        self.mean = mean
+
+    def fit(self, rows):
+        self.register_buffer("mean", rows.mean(0))
+""",
+            lines=(9,),
+            instead="""\
+from torch import nn
+
+class Normalised(nn.Module):
+    def __init__(self, mean=None):
+        super().__init__()
+        self.register_buffer("mean", mean)
+
+    def fit(self, rows):
+        self.mean = rows.mean(0)
+""",
+        ),
     )
     good = (
+        Good(
+            """\
+from torch import nn
+
+class Normalised(nn.Module):
+    def __init__(self, mean=None):
+        super().__init__()
+        self.mean = mean
+
+    def fit(self, rows):
+        del self.mean
+        self.register_buffer("mean", rows.mean(0))
+"""
+        ),
         Good(
             """\
 import torch
@@ -167,7 +206,9 @@ class Twice(nn.Module):
             if owner is None or not is_self(owner) or name is None:
                 continue
             attribute = module.value_of(name).constant
-            taken = _taken(module, call, attribute) if isinstance(attribute, str) else None
+            if not isinstance(attribute, str):
+                continue
+            taken = _taken(module, call, attribute) or _since_it_was_built(module, call, attribute)
             if taken is not None:
                 yield self.finding(
                     module,
@@ -175,7 +216,7 @@ class Twice(nn.Module):
                     f"line {taken.lineno} gives this module an attribute `{attribute}`: "
                     f"`{last_name(call.func)}` refuses the name, with a KeyError",
                     trail=[(taken, "the name is taken here")],
-                    fixes=[_variable(module, call, taken, str(attribute))],
+                    fixes=[_variable(module, call, taken, attribute)],
                 )
 
 
@@ -200,6 +241,27 @@ def _taken(module: Module, call: ast.Call, attribute: str) -> ast.Assign | None:
     return None if module.kind_of(found.value).value in ("Parameter", "Module") else found
 
 
+def _since_it_was_built(module: Module, call: ast.Call, attribute: str) -> ast.Assign | None:
+    """What the constructor always assigns, of a class whose bases are known to do nothing with it,
+    if only this call ever makes a buffer of it."""
+    cls, function = module.class_of(call), module.function_of(call)
+    if cls is None or function is None or function.name == "__init__" or module.guards_of(call):
+        return None
+    if [module.qualified(each) for each in cls.bases] != ["torch.nn.Module"]:
+        return None
+    if len(module.once(_registrations, cls).get(attribute, ())) > 1:
+        return None
+    own = [each for each in module.members(attribute, cls) if is_self(each.value)]
+    if any(isinstance(each.ctx, ast.Del) for each in own):
+        return None
+    for each in own:
+        statement, maker = module.statement_of(each), module.function_of(each)
+        always = maker is not None and maker.name == "__init__" and statement in maker.body
+        if always and isinstance(statement, ast.Assign) and each in statement.targets:
+            return statement
+    return None
+
+
 def _runs_too(module: Module, statement: ast.stmt, call: ast.Call) -> bool:
     """The statement stands in a block that also has the call, or what it stands in."""
     around, path = module.parent(statement), [call, *module.ancestors(call)]
@@ -210,7 +272,7 @@ def _runs_too(module: Module, statement: ast.stmt, call: ast.Call) -> bool:
     return any(statement in block and inner in block for block in blocks)
 
 
-def _registrations(module: Module, function: FunctionNode) -> dict[str, list[ast.Call]]:
+def _registrations(module: Module, function: ast.AST) -> dict[str, list[ast.Call]]:
     """What registers an attribute in the function, or takes it away, by its name."""
     found: dict[str, list[ast.Call]] = {}
     for call in module.calls(*_REGISTERS, "delattr", "pop", inside=function):

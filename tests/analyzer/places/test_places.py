@@ -460,3 +460,33 @@ def test_the_argument_of_a_function_that_is_registered_on_a_tensor_is_one() -> N
         function = module.tree.outermost_function_of(node)
         assert function is not None
         assert module.places(function).seen[node].what.name == what
+
+
+def test_the_value_of_an_augmented_assignment_has_meetings_of_its_own() -> None:
+    module = inside("y = x.norm(dim=1)", "x /= torch.max(y, torch.ones(n))")
+    node = find(module, "torch.max(y, torch.ones(n))")
+    function = module.tree.outermost_function_of(node)
+    assert function is not None
+    assert [each.operation for each in module.places(function).meetings] == ["max", "Div"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "rank"),
+    [
+        ("torch.rand(a.rows, a.columns)", 2),
+        ("2 * math.pi * torch.rand(a.rows, a.columns)", 2),
+        ("np.pi * torch.ones(*a.sizes)", None),
+    ],
+)
+def test_numbers_for_each_dimension(expression: str, rank: int | None) -> None:
+    head = "import math\nimport numpy as np\ndef f(a):"
+    module = inside(f"return {expression}", head=head)
+    assert places(module, expression) == "default"
+    function = module.tree.outermost_function_of(find(module, expression))
+    assert function is not None
+    assert module.places(function).seen[find(module, expression)].rank == rank
+
+
+def test_two_ways_to_make_it_on_the_default_device_are_one_place() -> None:
+    made = "torch.zeros(1) if x.ndim == 2 else torch.zeros(x.shape[0], 1)"
+    assert places(inside(f"return {made}"), made) == "default"
