@@ -126,3 +126,28 @@ def test_a_name_may_be_taken_back(taken: str, expected: Severity | None) -> None
             self.register_buffer("scales", scales)
     """
     assert severity("NEW321", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [("other.up.weight.t()", Severity.NOTE), ("torch.ones(8, 8)", Severity.ERROR)],
+)
+def test_what_is_made_of_given_weights_lies_where_these_are(made: str, expected: Severity) -> None:
+    source = f"""
+    import torch
+    from torch import nn
+
+    class Joined(nn.Module):
+        def __init__(self, other: nn.Module):
+            super().__init__()
+            up = {made}
+            self.norm = nn.LayerNorm(8)
+            self.joined = torch.einsum("ab,bc->ac", up, up)
+
+        def forward(self, x):
+            return self.norm(x) @ self.joined
+
+    def run(other, x):
+        return Joined(other).cuda()(x.cuda())
+    """
+    assert severity("OFF107", source) is expected

@@ -10,7 +10,7 @@ from tensortrail.findings import Fix, Safety, Severity
 from tensortrail.rules.devices._beforehand import need_not_move
 from tensortrail.rules.devices._used_here import is_used_on_a_gpu
 from tensortrail.rules.shared.buffers import registration
-from tensortrail.rules.shared.given_weights import takes_its_weights
+from tensortrail.rules.shared.given_weights import is_made_of_given_weights, takes_its_weights
 from tensortrail.rules.shared.moves import ACCELERATORS, MOVE_METHODS
 from tensortrail.rules.shared.objects import called, is_none, is_self, last_name, receiver
 from tensortrail.rules.shared.operations import Operation, operations
@@ -106,7 +106,8 @@ def _may_be_in_place(module: Module, companion: Companion) -> bool:
         _is_made_later(module, companion)
         or _is_put_where_told(module, stored)
         or need_not_move(module, stored)
-        or _is_made_of_given_weights(module, stored)
+        or _has_no_weights_of_its_own(module, stored)
+        or is_made_of_given_weights(module, stored)
     )
 
 
@@ -148,7 +149,7 @@ def _is_beside_another(call: ast.Call) -> bool:
     )
 
 
-def _is_made_of_given_weights(module: Module, stored: ast.Assign) -> bool:
+def _has_no_weights_of_its_own(module: Module, stored: ast.Assign) -> bool:
     cls = module.class_of(stored)
     function = module.function_of(stored)
     computed = function is not None and function.name in _BUILDING

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from tensortrail.rules.shared.functions import parameter_names
 from tensortrail.rules.shared.tensor_origin import is_factory
 from tensortrail.rules.view import Module
 
@@ -23,6 +24,36 @@ def takes_its_weights(module: Module, name: str) -> bool:
             if _is_fresh(module, call):
                 return False
     return bool(seen)
+
+
+def is_made_of_given_weights(module: Module, stored: ast.Assign) -> bool:
+    """`up = other.up.weight.t()`, `self.joined = up @ down`, where `other` is an argument."""
+    function = module.function_of(stored)
+    if function is None:
+        return False
+    given, made = parameter_names(function) - {"self"}, set[str]()
+    for each in sorted(module.nodes(ast.Assign, function), key=lambda node: node.lineno):
+        of_weights = any(
+            (isinstance(node, ast.Name) and node.id in made)
+            or (_is_weight(node) and _owner(node) in given)
+            for node in ast.walk(each.value)
+        )
+        if each is stored:
+            return of_weights
+        if of_weights:
+            named = (node for target in each.targets for node in ast.walk(target))
+            made |= {node.id for node in named if isinstance(node, ast.Name)} - {"self"}
+    return False
+
+
+def _is_weight(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr in ("weight", "bias")
+
+
+def _owner(node: ast.AST) -> str:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _is_fresh(module: Module, call: ast.Call) -> bool:
