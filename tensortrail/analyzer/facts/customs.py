@@ -3,16 +3,16 @@ chosen. Read from the text of its files, when asked."""
 
 from __future__ import annotations
 
-import ast
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from tensortrail.analyzer.facts.chosen_gpus import numbered_gpu
-from tensortrail.analyzer.facts.namesakes import in_parentheses, namesakes_in
+from tensortrail.analyzer.facts.namesakes import namesakes_in
 from tensortrail.analyzer.facts.passed_on import passed_in, words_in
 from tensortrail.analyzer.facts.programs import importing, of_one_program
 from tensortrail.analyzer.facts.texts_below import TextsOnce, texts_below
+from tensortrail.analyzer.facts.written_calls import calls_in, defined_in
 from tensortrail.analyzer.syntax.guarded_statements import moves_in
 from tensortrail.patterns import pattern
 from tensortrail.rules.words import GuardedStatement, Namesake, ProjectCall
@@ -33,10 +33,6 @@ _BUILDS_ON_DEVICE = pattern(
 )
 _OFTEN = 3
 """A package is for the current GPU if a device is named at most so many times as often."""
-_MOST_CALLS = 500
-"""Calls of one name: of more nothing is said."""
-_IN_WORDS = pattern(rb"#|>>>|`$|\.\.\. ")
-"""What stands before a call on its line in a comment or a docstring."""
 _TESTS = frozenset({"test", "tests", "testing", "unittest", "test_utils"})
 
 
@@ -269,91 +265,3 @@ def _add(
 ) -> None:
     for key, each in moves:
         found.setdefault(key, []).append(each)
-
-
-def calls_in(
-    texts: Mapping[str, bytes], dotted: str, namesakes: bool = False
-) -> Sequence[ProjectCall]:
-    """Calls of a function in these files, one of which defines it, and of others of its name."""
-    owner, _, name = dotted.rpartition(".")
-    word = name.encode()
-    having = [path for path, text in texts.items() if word + b"(" in text]
-    if not namesakes and sum(defined_in(texts[path], name) for path in having) != 1:
-        return ()
-    return _called(texts, having, owner, word)
-
-
-def called_in(path: str, text: bytes, dotted: str) -> Sequence[ProjectCall]:
-    """Calls of a function in one file, which need not define it."""
-    owner, _, name = dotted.rpartition(".")
-    return _called({path: text}, [path], owner, name.encode())
-
-
-def defined_in(text: bytes, dotted: str) -> int:
-    """How many functions and classes have the last name, if the file has a call of it."""
-    word = dotted.rpartition(".")[2].encode()
-    if word + b"(" not in text:
-        return 0
-    defined = rb"^[ \t]*(?:async[ \t]+def|def|class)[ \t]+%s\b" % word
-    return len(re.findall(defined, text, re.MULTILINE))
-
-
-def _called(
-    texts: Mapping[str, bytes], having: Sequence[str], owner: str, word: bytes
-) -> Sequence[ProjectCall]:
-    called = re.compile(rb"(?<!def )(?<!class )(?:(\w+)\.)?\b%s\(" % word)
-    prefixes = {each.encode() for each in owner.split(".")}
-    found: list[ProjectCall] = []
-    for path in having:
-        text = texts[path]
-        if _is_imported_from_a_library(text, word, owner.partition(".")[0].encode()):
-            continue
-        for match in called.finditer(text):
-            before = text[max(0, match.start() - 1) : match.start()]
-            if before == b"." or (match.group(1) and match.group(1) not in prefixes):
-                continue  # a method of some object
-            if _IN_WORDS.search(text[text.rfind(b"\n", 0, match.start()) + 1 : match.start()]):
-                continue
-            if len(found) >= _MOST_CALLS:
-                return ()
-            call = parsed_call(text, match.end() - 1)
-            if call is not None:
-                line = text.count(b"\n", 0, match.start()) + 1
-                found.append(_as_call(path, line, call))
-    return found
-
-
-def _is_imported_from_a_library(text: bytes, name: bytes, own: bytes) -> bool:
-    for match in re.finditer(rb"^[ \t]*from[ \t]+([\w.]+)[ \t]+import\b([^\n(]*)", text, re.M):
-        module = match.group(1)
-        ours = module.startswith(b".") or module.partition(b".")[0] == own
-        if not ours and re.search(rb"\b%s\b" % name, match.group(2)):
-            return True
-    return False
-
-
-def parsed_call(text: bytes, start: int) -> ast.Call | None:
-    """The call whose parenthesis begins there; None for a definition, or words in a sentence."""
-    for inside in in_parentheses(text, start):
-        try:
-            tree = ast.parse(b"_" + inside, mode="eval").body
-        except (SyntaxError, ValueError, MemoryError):
-            continue  # a parenthesis in a string
-        return tree if isinstance(tree, ast.Call) else None
-    return None
-
-
-def _as_call(path: str, line: int, call: ast.Call) -> ProjectCall:
-    passed: list[tuple[str | int, ast.expr]] = [*enumerate(call.args)]
-    passed += [(each.arg, each.value) for each in call.keywords if each.arg is not None]
-    written = frozenset(key for key, value in passed if isinstance(value, ast.Constant))
-    off = frozenset(key for key, value in passed if is_off(value))
-    given = frozenset(key for key, _ in passed) - written
-    is_open = any(each.arg is None for each in call.keywords)
-    is_open = is_open or any(isinstance(each, ast.Starred) for each in call.args)
-    return ProjectCall(path, line, given, written, off, is_open)
-
-
-def is_off(value: ast.expr | None) -> bool:
-    """`False` or `None`"""
-    return isinstance(value, ast.Constant) and value.value in (False, None)

@@ -29,7 +29,7 @@ def passed_in(text: bytes, *words: bytes) -> Iterator[tuple[bytes, bytes]]:
     for match in (each for pattern in patterns for each in pattern.finditer(text)):
         name = _around(text, match.start())
         if name:
-            yield name, _name_before(text, match.start(), 60) + match.group().rstrip(b"= \t\n")
+            yield name, name_before(text, match.start(), 60) + match.group().rstrip(b"= \t\n")
 
 
 def _around(text: bytes, at: int) -> bytes:
@@ -44,11 +44,11 @@ def _around(text: bytes, at: int) -> bytes:
             depth -= 1
             opening = text.rfind(b"(", first, opening)
         else:
-            return _name_before(text, opening, 100)
+            return name_before(text, opening, 100)
     return b""
 
 
-def _name_before(text: bytes, at: int, most: int) -> bytes:
+def name_before(text: bytes, at: int, most: int) -> bytes:
     """The name that ends there, if it is no longer; what is stripped is quicker than a search."""
     before = text[max(0, at - most) : at]
     return before[len(before.rstrip(_OF_NAMES)) :]

@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence, Set
 
 from tensortrail.analyzer.facts import chosen_gpus, customs, reach
-from tensortrail.analyzer.facts.customs import called_in, defined_in
 from tensortrail.analyzer.facts.mentions import is_named
 from tensortrail.analyzer.facts.namesakes import namesakes_in
 from tensortrail.analyzer.facts.programs import imported
 from tensortrail.analyzer.facts.project_file import ProjectFile
+from tensortrail.analyzer.facts.written_calls import called_in, defined_in
 from tensortrail.analyzer.syntax.guarded_statements import moves_in
 from tensortrail.rules.words import GuardedStatement, Namesake, ProjectCall
 

@@ -13,9 +13,7 @@ from typing import TypeAlias, cast
 from tensortrail.analyzer.facts import texts_asked
 from tensortrail.analyzer.facts.asked_for import is_asked_for
 from tensortrail.analyzer.facts.customs import (
-    called_in,
     gives_value,
-    is_off,
     makes_property,
 )
 from tensortrail.analyzer.facts.namesakes import namesakes_in
@@ -26,6 +24,7 @@ from tensortrail.analyzer.facts.project_top import (
     known_top,
 )
 from tensortrail.analyzer.facts.reach import MAIN
+from tensortrail.analyzer.facts.written_calls import called_in, is_off
 from tensortrail.analyzer.judging.around import folder_of, is_so_in, package_of
 from tensortrail.analyzer.judging.reached import is_reached
 from tensortrail.analyzer.judging.self_tests import is_self_test
