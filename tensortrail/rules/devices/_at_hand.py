@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tensortrail.patterns import pattern
 from tensortrail.rules.defaults import with_defaults
@@ -54,13 +54,16 @@ def _is_handed_on(module: Module, function: FunctionNode, name: str) -> bool:
     )
 
 
-def devices_said(module: Module, inside: ast.AST) -> Iterator[tuple[ast.Call, ast.expr]]:
+def devices_said(module: Module, inside: ast.AST) -> Sequence[tuple[ast.Call, ast.expr]]:
     """Calls that are given a device, with it: `x.to(d)`, `torch.zeros(3, device=d)`, and
     `to_device(x, d)`, whatever function of that name."""
-    for call in module.nodes(ast.Call, inside):
-        said = said_device(module, call) or _of_helper(call)
-        if said is not None:
-            yield call, said
+    return module.once(_devices_said, inside)
+
+
+def _devices_said(module: Module, inside: ast.AST) -> list[tuple[ast.Call, ast.expr]]:
+    calls = module.nodes(ast.Call, inside)
+    said = ((call, said_device(module, call) or _of_helper(call)) for call in calls)
+    return [(call, each) for call, each in said if each is not None]
 
 
 def _of_helper(call: ast.Call) -> ast.expr | None:

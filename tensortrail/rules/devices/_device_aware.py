@@ -183,7 +183,7 @@ def answers_elsewhere(module: Module, function: FunctionNode) -> bool:
 
 
 def _makes_on_devices(module: Module, function: FunctionNode) -> bool:
-    said = list(devices_said(module, function))
+    said = devices_said(module, function)
     if device_parameter(module, function) is None:
         return any(_is_of_argument(device, function) for _, device in said)
     own = [call for call, device in said if _is_device_argument(device, function)]

@@ -27,7 +27,9 @@ def lost(module: Module) -> Iterator[tuple[ast.Assign, ast.Name, ast.For | Funct
         target = assign.targets[0]
         if len(assign.targets) != 1 or not isinstance(target, ast.Name):
             continue
-        if target.id not in names_in(assign.value) or not _makes(module, assign.value, target.id):
+        if not _makes(module, assign.value, target.id):
+            continue
+        if not module.uses(target.id, assign.value):
             continue
         binder = _bound_by(module, assign, target.id)
         if binder is None or not _fits(module, assign, target, binder):

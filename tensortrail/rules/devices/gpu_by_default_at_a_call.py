@@ -310,9 +310,11 @@ def _bound(module: Module, function: FunctionNode) -> list[tuple[str, ast.Assign
 def _is_device(module: Module, target: ast.Name, made: ast.expr) -> bool:
     if target.id == "device":
         return True
+    if not is_used_as_device(module, target):
+        return False  # before the function is run
     value = module.value_of(made)
     chosen = value.constant is NOT_CONSTANT and value.is_only(Kind.DEVICE, Kind.DEVICE_STRING)
-    return bool(value.kinds) and chosen and is_used_as_device(module, target)
+    return bool(value.kinds) and chosen
 
 
 def _known(module: Module, bound: list[tuple[str, ast.Assign]], call: ast.Call) -> str:

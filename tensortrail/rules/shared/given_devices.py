@@ -29,10 +29,10 @@ def is_given_device(module: Module, call: ast.Call) -> bool:
 
 def is_device(module: Module, node: ast.expr) -> bool:
     """By its kind, because the same name is given to something as a device, or by its name."""
+    if "device" in module.text(node) or is_used_as_device(module, node):
+        return True  # what costs most is asked last
     value = module.value_of(node)
-    if value.kinds and value.is_only(*_DEVICES):
-        return True
-    return "device" in module.text(node) or is_used_as_device(module, node)
+    return bool(value.kinds) and value.is_only(*_DEVICES)
 
 
 def is_used_as_device(module: Module, node: ast.expr) -> bool:
