@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from enum import Enum
 
+from tensortrail.rules.text_of import text_of
 from tensortrail.rules.unchanging import unchanging
 
 
@@ -153,11 +154,11 @@ class Guard:
 
     @property
     def text(self) -> str:
-        return ("" if self.holds else "not ") + ast.unparse(self.test)
+        return ("" if self.holds else "not ") + text_of(self.test)
 
     def mentions(self, *words: str) -> bool:
         """One of the words occurs in the source of the test, in any case."""
-        low = ast.unparse(self.test).lower()
+        low = text_of(self.test).lower()
         return any(word.lower() in low for word in words)
 
 

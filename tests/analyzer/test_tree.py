@@ -6,9 +6,9 @@ import ast
 
 import pytest
 
-from tensortrail.analyzer.syntax.text import text_of
 from tensortrail.analyzer.syntax.tree import Tree
 from tensortrail.analyzer.syntax.trees import Trees
+from tensortrail.rules.text_of import text_of
 
 from .snippets import find, module_of
 
@@ -154,7 +154,11 @@ def test_a_tree_that_somebody_has_is_not_made_twice(monkeypatch: pytest.MonkeyPa
     "written",
     "x|x.y.z|x is not None|x.y != 0|not x.y|-1|'x'.y|f(x).y|x[0].y|x == 'a'|a < b < c|not (x or y)"
     "|(x is None) is True|not (not x)|(x := y) in z|x in (1, 2)|1e3 == x|10 ** 9 > x|True|None is x"
-    "|1000000 == x|...|b'a' == x|x not in y.z|(not x) == y|x.y is (not z)".split("|"),
+    "|1000000 == x|...|b'a' == x|x not in y.z|(not x) == y|x.y is (not z)"
+    "|a and b|a or not b|not a and not b and not c|a or b or c < d or e < f"
+    "|a < b and c < d and e < f|a and (b or c)|f(x, y=z)|f(*x)|f(**x)|f(x)(y)|x['a']|x[1:]"
+    "|x[0].y and z[i]|u'a'|f('a', 1)|'a\\n'|a and (b if c else d)|a and f(x) or b"
+    "|x['a'] is None and not y".split("|"),
 )
 def test_plain_expressions_are_written_as_python_writes_them(written: str) -> None:
     node = ast.parse(written, mode="eval").body

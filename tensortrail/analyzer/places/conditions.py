@@ -6,9 +6,9 @@ import ast
 from dataclasses import replace
 
 from tensortrail.analyzer.places.environment import Environment
-from tensortrail.analyzer.syntax.text import text_of
 from tensortrail.patterns import pattern
 from tensortrail.rules.places import NUMBER, Held, What, opposite
+from tensortrail.rules.text_of import text_of
 
 _ABOUT_DEVICES = pattern(r"device|cuda|offload|is_meta|(?<![a-z])(cpu|gpu|mps|xpu|npu)(?![a-z])")
 

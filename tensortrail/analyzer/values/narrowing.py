@@ -6,9 +6,9 @@ import ast
 from dataclasses import replace
 
 from tensortrail.analyzer.facts import hints
-from tensortrail.analyzer.syntax.text import text_of
 from tensortrail.analyzer.values.evaluating import Evaluating
 from tensortrail.analyzer.values.state import State
+from tensortrail.rules.text_of import text_of
 from tensortrail.rules.words import UNKNOWN_VALUE, Kind, Placement
 
 
