@@ -85,7 +85,7 @@ class Customs:
     def passed(self, folder: str, name: str, keyword: str) -> int:
         """How often a call of anything by that name passes the keyword, at least about."""
         pair = name.encode(), keyword.encode()
-        return sum(self._passed_for(folder, word)[pair] for word in words_in(keyword))
+        return sum(self._passed_for(folder, word).get(pair, 0) for word in words_in(keyword))
 
     def _passed_for(self, folder: str, word: bytes) -> Counter[tuple[bytes, bytes]]:
         key = folder, word

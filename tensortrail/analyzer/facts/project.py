@@ -83,7 +83,7 @@ class Project:
     def forget(self, path: str) -> None:
         """The file has changed."""
         self.packages.pop(os.path.dirname(path), None)
-        self._modules.pop(path, None)
+        self._size -= _size_of(self._modules.pop(path, None))
         self._untouched.pop(path, None)
         self._texts.forget(path)
         self.customs.forget(path)
@@ -93,7 +93,6 @@ class Project:
 
     def trim(self) -> None:
         """Between two files: let go of those that nobody asked about lately."""
-        self._size = sum(map(_size_of, self._modules.values()))
         self._untouched = {path: None for path in self._modules if self._modules[path]}
         self._make_room()
 

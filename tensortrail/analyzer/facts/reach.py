@@ -33,7 +33,7 @@ _RUN = pattern(rb"__main__|argparse|^(?:for|while|with)\b|^[A-Za-z_][\w.]*\(", r
 _DOES = pattern(rb"^(?!def\b|class\b|async\b|import\b|from\b|if\b)[A-Za-z_][^\n#]*\(", re.M)
 """Of a file that is in no package, this is enough."""
 _IMPORTING = "import_module __import__ pkgutil exec_module spec_from_file_location".split()
-_BY_NAME = pattern("|".join(_IMPORTING).encode())
+_BY_NAME = [each.encode() for each in _IMPORTING]
 """What a text has that imports files which it does not name."""
 _LIBRARY = ("setup.py", "setup.cfg", "pyproject.toml")
 _PROSE = (".md", ".rst", ".txt", ".ipynb")
@@ -131,7 +131,7 @@ class Reach:
         return [
             path
             for path, text in self.texts.items()
-            if path.endswith(".py") and _BY_NAME.search(text)
+            if path.endswith(".py") and any(each in text for each in _BY_NAME)
         ]
 
     def speaking_of(self, path: str) -> list[str]:

@@ -105,11 +105,7 @@ class PythonModule(
         for name in _REFER_BACK:
             vars(self).pop(name, None)
 
-    # --- text and calls ------------------------------------------------------------------
-    def text(self, node: ast.AST) -> str:
-        self.tick()
-        return self.source.text(*self.source.span(node))
-
+    # --- calls ---------------------------------------------------------------------------
     def calls(self, *names: str, inside: ast.AST | None = None) -> Iterator[ast.Call]:
         return self._calls.named(names, *self.tree.numbers(ast.Call, inside))
 

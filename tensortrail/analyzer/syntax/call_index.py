@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from heapq import merge
 
 
 class CallIndex:
@@ -22,11 +21,8 @@ class CallIndex:
         """Calls by one of these names, the whole dotted name or the last part of it, from the
         call of number `first` up to the one before number `end`."""
         some = [self._between(name, first, end) for name in set(names)]
-        before = -1
-        for number in merge(*some) if len(some) > 1 else some[0] if some else ():
-            if number != before:
-                yield self._calls[number]
-            before = number
+        numbers = some[0] if len(some) == 1 else sorted(set().union(*some))
+        return (self._calls[number] for number in numbers)
 
     def _between(self, name: str, first: int, end: int) -> Sequence[int]:
         numbers = self._numbers.get(name, [])

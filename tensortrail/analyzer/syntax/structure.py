@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from operator import attrgetter
 from typing import TypeVar, cast
@@ -27,6 +27,7 @@ class Structure:
     source: Source
     names: Names
     kept: bytes
+    tick: Callable[[], None]
 
     def resolved(self, node: ast.AST) -> str:
         """The dotted name, its first part replaced by what it is imported from."""
@@ -37,6 +38,18 @@ class Structure:
     @cached_property
     def _shadows(self) -> Shadows:
         return shadows(self.tree, self.names.imported, self.kept)
+
+    def text(self, node: ast.AST) -> str:
+        """Rules ask for that of the same nodes."""
+        self.tick()
+        known = self._texts.get(node)
+        if known is None:
+            known = self._texts[node] = self.source.text(*self.source.span(node))
+        return known
+
+    @cached_property
+    def _texts(self) -> dict[ast.AST, str]:
+        return {}
 
     def nodes(self, kind: type[N], inside: ast.AST | None = None) -> Sequence[N]:
         return self.tree.nodes(kind, inside)

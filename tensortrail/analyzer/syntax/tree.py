@@ -35,6 +35,7 @@ class Tree:
         self._answers: dict[tuple[Callable[..., Any], ast.AST], Any] = {}
         self._by_type: dict[type[ast.AST], tuple[list[ast.AST], Numbers]] = {}
         self._ends: dict[ast.AST, int] = {}
+        self._ranges: dict[tuple[type[ast.AST], ast.AST], tuple[int, int]] = {}
 
     def once(self, question: Callable[[Tree, N], A], about: N) -> A:
         """`question(tree, about)`, answered once."""
@@ -143,8 +144,12 @@ class Tree:
         """From which to which of all nodes of that type stand strictly below `inside`."""
         if inside is None:
             return 0, len(self._of_type(kind)[0])
-        number = 0 if inside is self.__dict__.get("top") else self._number[inside]
-        return self._between(number + 1, self._last(inside), kind)[1:]
+        found = self._ranges.get((kind, inside))
+        if found is None:
+            number = 0 if inside is self.__dict__.get("top") else self._number[inside]
+            found = self._between(number + 1, self._last(inside), kind)[1:]
+            self._ranges[kind, inside] = found
+        return found
 
     def _of_type(self, kind: type[N]) -> tuple[list[N], Numbers]:
         if kind not in self._by_type:

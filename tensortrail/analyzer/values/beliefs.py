@@ -57,8 +57,9 @@ class Beliefs(Generic[T]):
                 layer = layer.under
             return None
         cuts: set[str] | frozenset[str] = self._cuts
+        above = list(_above(path))
         while layer is not None:
-            if cuts and not cuts.isdisjoint(_above(path)):
+            if cuts and not cuts.isdisjoint(above):
                 return None
             if path in layer.own:
                 return layer.own[path]
