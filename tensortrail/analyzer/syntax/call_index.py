@@ -30,5 +30,7 @@ class CallIndex:
 
 
 def _names(call: ast.Call, dotted: str) -> set[str]:
-    names = {dotted, dotted.rpartition(".")[2]} - {""}
-    return names | {call.func.attr} if isinstance(call.func, ast.Attribute) else names
+    own = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    names = {dotted, dotted.rpartition(".")[2], own}
+    names.discard("")
+    return names

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
@@ -15,9 +16,9 @@ class NameIndex(Generic[N]):
 
     def __init__(self, nodes: Sequence[N], name_of: Callable[[N], str]) -> None:
         self._nodes = nodes
-        self._numbers: dict[str, list[int]] = {}
-        for number, node in enumerate(nodes):
-            self._numbers.setdefault(name_of(node), []).append(number)
+        self._numbers: defaultdict[str, list[int]] = defaultdict(list)
+        for number, name in enumerate(map(name_of, nodes)):
+            self._numbers[name].append(number)
 
     def named(self, name: str, first: int, end: int) -> list[N]:
         """Those of that name, from the one of number `first` up to the one before `end`."""
