@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,12 +59,19 @@ class UnreadLoads:
         with DisableTorchFunction():
             last = self._asked()
             for name, model in sorted(running_models(), key=lambda each: each[1] is not last):
-                own = dict(model.state_dict(keep_vars=True)) if _is_plain(model) else {}
+                if not _is_plain(model) or self._has_one(model, numbers):
+                    continue
+                own = dict(model.state_dict(keep_vars=True))
                 known = [self._notes.storages.known(each) for each in own.values()]
                 held = {each.number for each in known if each is not None}
                 if own and held.isdisjoint(numbers) and _fits(own, entries):
                     return name
         return ""
+
+    def _has_one(self, model: Module, numbers: Collection[int]) -> bool:
+        """Its first weight lies there: it need not be asked for all of them."""
+        first = self._notes.storages.known(next(model.parameters(), None))
+        return first is not None and first.number in numbers
 
     def given(self, tensors: Iterable[Any]) -> None:
         """Somebody takes their values."""

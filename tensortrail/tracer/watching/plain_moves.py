@@ -69,7 +69,9 @@ def note_pair(
         return
     local, writer = recorder.of_thread, recorder.writer
     old, new, description = pair
-    context = local.context if local.context >= 0 else recorder.context()
+    context = local.context
+    if context < 0:
+        context = recorder.context()
     if isinstance(at, int):
         site = at
     else:

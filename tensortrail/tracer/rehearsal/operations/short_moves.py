@@ -43,5 +43,8 @@ def moved(simulation: Simulation, func: Any, tensor: Any, device: Any) -> Any:
         # The trail asks for bytes alone: it gets the tensors of the host that hold them.
         source = tensor.inner if type(tensor) in SIMULATED else tensor
         result = made.inner if type(made) in SIMULATED else made
-        recorder.guarded(noted, func, (source, device), NO_OPTIONS, result, sys._getframe(2))
+        try:  # as `guarded` would, which takes longer to call
+            noted(recorder, func, (source, device), NO_OPTIONS, result, sys._getframe(2))
+        except Exception as error:
+            recorder.trouble(error)
     return made
