@@ -19,12 +19,13 @@ def made_after_another(module: Module) -> Iterator[tuple[ast.Call, ast.expr, str
     the argument."""
     for call in module.calls(*FACTORIES):
         said, dtype = keyword(call, "device"), keyword(call, "dtype")
-        if said is None or not isinstance(dtype, ast.Attribute) or dtype.attr != "dtype":
+        if not isinstance(said, ast.Constant) or said.value != "cuda":
+            continue  # who makes a device of the current GPU means that one
+        if not isinstance(dtype, ast.Attribute) or dtype.attr != "dtype":
             continue
         held = module.places(module.function_of(call) or module.top).seen.get(dtype.value)
         given = held is not None and held.only is not None and held.only.where is Where.OF
-        current = given and module.value_of(said).constant == "cuda"
-        if current and not decided(module, call, "device"):
+        if given and not decided(module, call, "device"):
             yield call, said, module.text(dtype.value)
 
 
