@@ -12,6 +12,7 @@ from tensortrail.analyzer.judging.engine import check
 LOADED = "import torch\n\ndef load(net, path, device):\n{body}\n\nkept = load\n"
 CONVERTED = "import argparse\nimport torch\n\nparser = argparse.ArgumentParser()\n{body}\n"
 FUNCTION = "import torch\n\ndef f({given}):\n{body}\n\nkept = f\n"
+BESIDE = "\n\ndef g(x: torch.Tensor):\n    return torch.zeros(3, device=x.device) + x\n\nkept = g\n"
 MODULE = (
     "import torch\nfrom torch import nn\n\nclass Net(nn.Module):\n"
     "    def __init__(self, n{given}):\n        super().__init__()\n"
@@ -95,6 +96,16 @@ CASES = [
         "DEV503",
         function("x: torch.Tensor, device", "x.to(device)", "return x.detach().numpy()"),
         function("x: torch.Tensor, device", "x.to(device)", "return (1 - x).numpy()"),
+    ),
+    (
+        "DEV506",
+        function("path, map_location=None", "return torch.load(path)"),
+        function("path, name=None", "return torch.load(path)"),
+    ),
+    (
+        "DEV521",
+        function("y: torch.Tensor", "return torch.arange(len(y))[y > y.max() / 2]") + BESIDE,
+        function("y: torch.Tensor", "return torch.arange(9)[y > y.max() / 2]") + BESIDE,
     ),
     (
         "DEV510",

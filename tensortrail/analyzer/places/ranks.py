@@ -12,8 +12,6 @@ _WIDEN = frozenset(
     "unsqueeze repeat flatten nonzero repeat_interleave expand_as view_as diag_embed".split()
 )
 """What these give has a dimension, whatever they are asked of."""
-_BY_NUMBERS = frozenset(f"torch.{each}" for each in "zeros ones empty rand randn".split())
-"""Factories that take a number for each dimension."""
 
 
 def rank_of_fresh(dotted: str, call: ast.Call, first: Held | None) -> int | None:
@@ -30,8 +28,6 @@ def rank_of_fresh(dotted: str, call: ast.Call, first: Held | None) -> int | None
         return _of_data(
             shape, first
         )  # `torch.FloatTensor([1, 2])` holds these; it has no such size
-    if dotted in _BY_NUMBERS and len(call.args) > 1:
-        return None if any(isinstance(each, ast.Starred) for each in call.args) else len(call.args)
     if isinstance(shape, (ast.Tuple, ast.List)):
         starred = any(isinstance(each, ast.Starred) for each in shape.elts)
         return None if starred else len(shape.elts)

@@ -189,8 +189,8 @@ def has_its_shape(module: Module, places: FunctionPlaces, made: ast.AST, there: 
 
 
 def _whose_length(module: Module, places: FunctionPlaces, made: ast.Call) -> ast.expr | None:
-    """`x` of `torch.arange(len(x))`."""
-    for argument in _sizes(made):
+    """`x` of `torch.arange(len(x))`, which numbers its rows."""
+    for argument in _sizes(made) if last_name(made.func) == "arange" else ():
         for node in (argument, *module.nodes(ast.Call, argument)):
             asked = isinstance(node, ast.Call) and called(node) == "len" and node.args
             if asked and isinstance(node, ast.Call) and _is_tensor(places, node.args[0]):

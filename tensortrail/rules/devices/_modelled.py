@@ -20,7 +20,7 @@ def made_after_another(module: Module) -> Iterator[tuple[ast.Call, ast.expr, str
     for call in module.calls(*FACTORIES):
         said, dtype = keyword(call, "device"), keyword(call, "dtype")
         if not isinstance(said, ast.Constant) or said.value != "cuda":
-            continue
+            continue  # who makes a device of the current GPU means that one
         if not isinstance(dtype, ast.Attribute) or dtype.attr != "dtype":
             continue
         held = module.places(module.function_of(call) or module.top).seen.get(dtype.value)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tensortrail.rules.devices._at_hand import devices_said
 from tensortrail.rules.shared.functions import parameters
 from tensortrail.rules.shared.moves import MOVES
-from tensortrail.rules.shared.objects import is_name, is_self
+from tensortrail.rules.shared.objects import is_before, is_name, is_self
 from tensortrail.rules.view import Module
 
 
@@ -67,7 +67,7 @@ def _used_before(
     said = {device for _, device in devices_said(module, function)}
     for node in module.nodes(ast.Attribute, function):
         own = node.attr == attribute and is_self(node.value) and isinstance(node.ctx, ast.Load)
-        if not own or node.lineno >= store.lineno or module.guards_of(node):
+        if not own or not is_before(node, store) or module.guards_of(node):
             continue
         names = (each for each in ast.walk(module.statement_of(node)) if isinstance(each, ast.Name))
         if (node in said or _is_an_option(module, node)) and given not in {e.id for e in names}:
