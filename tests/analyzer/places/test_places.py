@@ -460,3 +460,17 @@ def test_the_argument_of_a_function_that_is_registered_on_a_tensor_is_one() -> N
         function = module.tree.outermost_function_of(node)
         assert function is not None
         assert module.places(function).seen[node].what.name == what
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ("nn.Linear(4, 4), nn.Linear(4, 4)", "default"),
+        ("nn.Linear(4, 4).to(device), nn.Linear(4, 4).to(device)", "device(device)"),
+        ("nn.Linear(4, 4).to(device), nn.Linear(4, 4).to(x.device)", ""),
+        ("nn.Linear(4, 4).to(device), nn.Linear(4, 4)", ""),
+    ],
+)
+def test_a_sequence_lies_where_all_its_parts_were_put(parts: str, expected: str) -> None:
+    expression = f"nn.Sequential({parts})"
+    assert places(inside(f"return {expression}"), expression) == expected
