@@ -38,7 +38,10 @@ def moved_after_wrap(module: Module) -> Iterator[MovedAfterWrap]:
 def _made_on_cpu(module: Module, wrap: ast.Call, inner: ast.expr) -> ast.Call | None:
     """The one call that made the model, if nothing has put it on another device since."""
     made = behind(module, inner)
-    if not isinstance(made, ast.Call) or module.kind_of(made) is not Kind.MODULE:
+    if not isinstance(made, ast.Call):
+        return None
+    of_torch = module.qualified(made.func).startswith("torch.nn.")
+    if not of_torch and module.kind_of(made) is not Kind.MODULE:
         return None
     if any(called(each) in MAY_PLACE for each in calls_in(module, made)):
         return None

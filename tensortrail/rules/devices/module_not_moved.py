@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._device_aware import sets_up
-from tensortrail.rules.devices._inputs_moved import may_have_moved
 from tensortrail.rules.devices._lying import described, is_module, out_of_place, unless
 from tensortrail.rules.devices._makers import outermost
 from tensortrail.rules.devices._passed_before_call import is_moved_by_another
@@ -351,7 +350,7 @@ def main(where):
             if sets_up(function):
                 continue
             for meeting in module.places(function).meetings:
-                if meeting.operation != "module" or may_have_moved(module, meeting):
+                if meeting.operation != "module":
                     continue
                 inner = module.function_of(meeting.node) or function
                 found = out_of_place(module, inner, meeting, Where.DEFAULT)

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.rules.shared.layers import WITH_PARAMETERS
+from tensortrail.rules.shared.moves import MODULE_MOVES
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.view import Module
 
@@ -47,7 +48,9 @@ def _is_in(owner: str, model: str) -> bool:
 
 
 def _layer(module: Module, value: ast.expr) -> ast.Call | None:
-    """What makes a layer with parameters, if the value is a new one."""
+    """What makes a layer with parameters, if the value is a new one, wherever it is moved."""
+    while isinstance(value, ast.Call) and called(value) in MODULE_MOVES:
+        value = receiver(value) or value.func
     if not isinstance(value, ast.Call):
         return None
     name = module.qualified(value.func)

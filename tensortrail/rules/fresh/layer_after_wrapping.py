@@ -28,13 +28,8 @@ class LayerAfterWrapping(Rule):
     ## Why is this bad?
     The wrapper knows the parameters that the model had when it was made. Nobody averages the
     gradients of the new layer over the processes, and each trains it on its own data. If it
-    replaced another layer, the second iteration raises: the gradients of the old one never come.
-
-    ## What you may see
-    ```
-    RuntimeError: Expected to have finished reduction in the prior iteration before starting a new
-    one. This error indicates that your module has parameters that were not used in producing loss.
-    ```
+    replaced another layer, the second iteration raises "Expected to have finished reduction in the
+    prior iteration": the gradients of the old one never come.
 
     ## Fix safety
     No fix is offered: the layer belongs into the model before it is wrapped.

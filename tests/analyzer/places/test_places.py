@@ -480,3 +480,17 @@ def test_constants_of_libraries_are_numbers(number: str) -> None:
 def test_two_ways_to_make_it_on_the_default_device_are_one_place() -> None:
     made = "torch.zeros(1) if x.ndim == 2 else torch.zeros(x.shape[0], 1)"
     assert places(inside(f"return {made}"), made) == "default"
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ("nn.Linear(4, 4), nn.Linear(4, 4)", "default"),
+        ("nn.Linear(4, 4).to(device), nn.Linear(4, 4).to(device)", "device(device)"),
+        ("nn.Linear(4, 4).to(device), nn.Linear(4, 4).to(x.device)", ""),
+        ("nn.Linear(4, 4).to(device), nn.Linear(4, 4)", ""),
+    ],
+)
+def test_a_sequence_lies_where_all_its_parts_were_put(parts: str, expected: str) -> None:
+    expression = f"nn.Sequential({parts})"
+    assert places(inside(f"return {expression}"), expression) == expected
