@@ -6,6 +6,7 @@ import ast
 
 import pytest
 
+from tensortrail.analyzer.judging.module import PythonModule, open_project
 from tests.analyzer.snippets import module_of
 
 HEAD = "import torch\nfrom torch import Tensor, device, dtype, nn\n\n"
@@ -39,3 +40,20 @@ def test_annotations_and_defaults_are_evaluated_outside() -> None:
     (returned,) = module.nodes(ast.Return)
     assert returned.value is not None
     assert module.qualified(returned.value) == "device"
+
+
+TWICE = """
+def train(rows, device=None, engine="a"):
+    if engine == "a":
+        from pkg.first import run
+        return run(rows)
+    from pkg.second import run
+    return run(rows, device=device)
+"""
+
+
+@pytest.mark.usefixtures("as_the_rule_says")
+def test_the_nearest_import_says_what_a_name_is() -> None:
+    module = PythonModule("own.py", TWICE.encode(), open_project())
+    found = [module.qualified(each.func) for each in module.calls("run")]
+    assert found == ["pkg.first.run", "pkg.second.run"]

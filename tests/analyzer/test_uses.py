@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("as_the_rule_says")
 
 @pytest.fixture(autouse=True)
 def _programs_that_may_use_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Others are a note whoever uses them (`rules/devices/test_customs_of_a_package.py`)."""
+    """Others are a note whoever uses them (`rules/devices/test_cuda_beside_argument.py`)."""
     monkeypatch.setattr(AsksForGpus, "may_use_gpu", lambda self: True)
 
 

@@ -8,7 +8,7 @@ from tensortrail.rules import all_rules
 from tensortrail.rules.shared.moves import moves_to_cpu
 from tensortrail.testing.examples import run
 from tests.analyzer.snippets import module_of
-from tests.rules.devices.test_on_the_cpu import findings
+from tests.rules.judged import findings
 
 HEAD = "import torch\nfrom torch import device as Device\n\nHOST = torch.device('cpu')\n\n\n"
 TO_CPU = (

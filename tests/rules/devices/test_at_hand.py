@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from tests.rules.devices.test_on_the_cpu import severity
+from tests.rules.judged import severity
 
 HELPED = """
 from app.utils import {helper}

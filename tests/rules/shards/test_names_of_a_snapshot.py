@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.rules.devices.test_on_the_cpu import findings
+from tests.rules.judged import findings
 
 KEPT = """
 import torch

@@ -7,6 +7,7 @@ import pytest
 from tensortrail.findings import Safety, Severity
 from tensortrail.rules.storage.alias_by_pointer import AliasByPointer
 from tensortrail.testing import fixed, run
+from tests.rules.judged import severity
 
 TIED = """\
 def export(model, state_dict):
@@ -79,3 +80,20 @@ def test_tensors_of_unknown_kind_stay_unremarked() -> None:
 @pytest.mark.parametrize("path", ["tests/test_it.py", "pkg/testing/util.py"])
 def test_test_code_may_compare_pointers(path: str) -> None:
     assert not run(AliasByPointer, tied(), path=path)
+
+
+MOVED = (
+    "import torch\n\n\nclass Codes:\n    def __init__(self, codes: torch.nn.Parameter):\n"
+    "        assert codes.dtype {said}\n        self.codes = codes\n\n"
+    "    def to(self, device):\n        moved = self.codes.to(device)\n"
+    "        if moved.data_ptr() == self.codes.data_ptr():\n            return self\n"
+    "        return Codes(moved)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [("== torch.uint8", Severity.NOTE), ("== torch.float32", Severity.ERROR)],
+)
+def test_a_tensor_that_has_to_be_of_whole_numbers(said: str, expected: Severity) -> None:
+    assert severity("STO201", MOVED.format(said=said)) is expected

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tensortrail.findings import Severity
-from tests.rules.devices.test_on_the_cpu import severity
+from tests.rules.judged import severity
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,83 @@
+"""DEV550, `gpu-by-default-at-a-call`: what is reported, how bad it is, and what is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tensortrail.analyzer.choosing.request import CheckRequest
+from tensortrail.analyzer.judging.engine import check
+from tensortrail.findings import Severity
+from tests.rules.judged import lines, severity
+
+NOTE, WARNING, ERROR = Severity.NOTE, Severity.WARNING, Severity.ERROR
+LOADER = (
+    'import torch\n\n\ndef loader(rows, device="cuda"):\n'
+    "    return [each.to(device) for each in rows]\n\n\n"
+    'def train(model, rows, device="cuda"):\n    model.to(device)\n'
+    "    return [model(each) for each in loader(rows)]\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"), [("", NOTE), ("\n\ntrain(net, rows, device=chosen)\n", WARNING)]
+)
+def test_two_defaults_that_are_gpus(tmp_path: Path, more: str, expected: Severity) -> None:
+    (tmp_path / "net.py").write_text(LOADER + more)
+    request = CheckRequest(paths=(str(tmp_path),), cache_dir=None, codes=frozenset(("DEV550",)))
+    assert [each.severity for each in check(request).findings] == [expected]
+
+
+CAMERA = (
+    'import torch\n\n\nclass Camera:\n    def __init__(self, rows, device="cuda"):\n'
+    "        self.device = device\n        self.rows = rows.to(device)\n\n"
+    "    {how}def like({given}):\n        return Camera(rows)\n\n"
+    "    def moved(self):\n        return self.rows.to(self.device)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("how", "given", "expected"),
+    [("@staticmethod\n    ", "rows", None), ("", "self, rows", WARNING)],
+)
+def test_a_method_without_an_object(how: str, given: str, expected: Severity | None) -> None:
+    assert severity("DEV550", CAMERA.format(how=how, given=given)) is expected
+
+
+def test_a_device_that_the_callee_never_reads_is_not_missed() -> None:
+    source = """
+    def doubled(data, device="cuda"):
+        return [each.to(device) * 2 for each in data]
+
+    def train(model, data, device):
+        model.to(device)
+        return [model(each.to(device)) for each in doubled(data)]
+    """
+    assert lines("DEV550", source) == [(7, Severity.WARNING)]
+    assert not lines("DEV550", source.replace("each.to(device) * 2", "each * 2"))
+
+
+ASKS = (
+    "import torch\n\n\ndef kernel_for(device='cuda'):\n    device = torch.device(device)\n"
+    "    return {body}\n\n\n"
+    "def load(net, device):\n    net.to(device)\n    return kernel_for()\n{other}"
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "other", "expected"),
+    [
+        ("torch.cuda.get_device_capability(device)", "", Severity.NOTE),
+        ("torch.zeros(3, device=device)", "", Severity.WARNING),
+        (
+            "torch.cuda.get_device_capability(device)",
+            "\n\ndef load_on(spot):\n    return kernel_for(device=spot)\n",
+            Severity.WARNING,
+        ),
+    ],
+)
+def test_a_function_that_only_asks_what_a_gpu_can_do(
+    body: str, other: str, expected: Severity
+) -> None:
+    assert severity("DEV550", ASKS.format(body=body, other=other)) is expected
