@@ -18,3 +18,26 @@ def test_a_stream_that_another_object_keeps(stream: str, expected: Severity | No
         '            batch.rows = batch.R.to("cpu", non_blocking=True)\n'
     )
     assert severity("XFR605", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("waited", "expected"),
+    [
+        ("torch.cuda.synchronize(self.copies)", None),
+        ("torch.cuda.current_stream().synchronize()", Severity.WARNING),
+    ],
+)
+def test_another_method_may_wait_for_the_stream(waited: str, expected: Severity | None) -> None:
+    source = f"""
+    import torch
+
+    class Layers:
+        def prefetch(self, layer):
+            with torch.cuda.stream(self.copies):
+                for weight in layer.parameters():
+                    weight.data = weight.data.to("cuda", non_blocking=True)
+
+        def ready(self):
+            {waited}
+    """
+    assert severity("XFR605", source) is expected

@@ -659,3 +659,21 @@ def test_a_model_may_be_moved_in_parts(moved: str, expected: Severity | None) ->
             return self.model(ids)
     """
     assert severity("DEV521", source) is expected
+
+
+@pytest.mark.parametrize(("size", "expected"), [("0, 0", None), ("4, 4", Severity.WARNING)])
+def test_a_kernel_reads_nothing_of_what_is_empty(size: str, expected: Severity | None) -> None:
+    source = f"""
+    import torch
+    import triton
+
+    @triton.jit
+    def kernel(x, mask, size):
+        pass
+
+    def run(x: torch.Tensor):
+        mask = torch.zeros({size})
+        kernel[(1,)](x, mask, x.numel())
+        return x.cuda()
+    """
+    assert severity("DEV521", source) is expected

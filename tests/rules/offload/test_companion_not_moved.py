@@ -168,3 +168,28 @@ def test_a_helper_of_to_moves_the_rest() -> None:
     both = "self.y, self.z = self.y.to(device), self.z.to(device)"
     assert severity("OFF107", source.format(moves=both)) is None
     assert severity("OFF107", source.format(moves="pass")) is Severity.WARNING
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [("other.up.weight.t()", Severity.NOTE), ("torch.ones(8, 8)", Severity.ERROR)],
+)
+def test_what_is_made_of_given_weights_lies_where_these_are(made: str, expected: Severity) -> None:
+    source = f"""
+    import torch
+    from torch import nn
+
+    class Joined(nn.Module):
+        def __init__(self, other: nn.Module):
+            super().__init__()
+            up = {made}
+            self.norm = nn.LayerNorm(8)
+            self.joined = torch.einsum("ab,bc->ac", up, up)
+
+        def forward(self, x):
+            return self.norm(x) @ self.joined
+
+    def run(other, x):
+        return Joined(other).cuda()(x.cuda())
+    """
+    assert severity("OFF107", source) is expected
