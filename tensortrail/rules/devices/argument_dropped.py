@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import ast
-import os
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
@@ -9,7 +8,7 @@ from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._accepted import accepting, accepts, is_maker, is_read
 from tensortrail.rules.devices._answers_kept import answered_as_kept
-from tensortrail.rules.devices._beforehand import is_beforehand
+from tensortrail.rules.devices._called_in_place import is_meant, works_on_the_cpu
 from tensortrail.rules.devices._customs import (
     is_explained,
     is_followed_by,
@@ -22,7 +21,7 @@ from tensortrail.rules.shared.functions import functions, parameters
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import MOVES, TO_DTYPE
 from tensortrail.rules.shared.never_given import is_never_given
-from tensortrail.rules.shared.objects import called, last_name
+from tensortrail.rules.shared.objects import called
 from tensortrail.rules.shared.placeholders import is_placeholder
 from tensortrail.rules.view import FunctionNode
 
@@ -34,10 +33,6 @@ _A_DEVICE = pattern(r"(?:(?:init|exec|execution|target|main|model|work|own)_)?de
 _OF_VALUES = frozenset({"tensor", "as_tensor"})
 _OF_NUMBERS = frozenset({"zeros", "ones", "empty", "full", "rand", "randn", "linspace"})
 """Factories that make indices and counts as seldom as the function that calls them."""
-_PLAIN_BASES = frozenset({"object", "torch.nn.Module"})
-_PLAIN_DECORATORS = frozenset(
-    "staticmethod classmethod no_grad inference_mode cache lru_cache autocast torch_compile".split()
-)
 _PAIR = {"device": "dtype", "dtype": "device"}
 _ENOUGH = 2
 """Parameters that a call of unknown code passes on, beside the one that is dropped."""
@@ -189,65 +184,79 @@ class Exact(Inputs):
         for function in functions(module):
             reported: set[ast.Call] = set()
             for name in _unread(module, function):
-                asked_for = any(each.arg == name for each in parameters(function))
-                wanted = name if asked_for else "device"
-                calls = list(accepting(module, function, wanted))
-                if not asked_for:
-                    calls = [each for each in calls if not is_followed_by(module, each, MOVES)]
-                elif name == "device":
-                    calls = [each for each in calls if not is_explained(module, each)]
-                if name == "device":
-                    calls = [each for each in calls if not _is_an_index(module, each)]
-                    calls = [each for each in calls if not is_placeholder(module, each)]
-                if "dtype" in name:
-                    calls = [each for each in calls if not _is_typed(module, each)]
-                if calls and calls[0] in reported:
-                    continue
-                if calls:
-                    reported.add(calls[0])
-                    meant = _is_meant if asked_for else _works_on_the_cpu
-                    is_note = meant(module, function, name) or (
-                        name == "device" and is_never_given(module, function, name)
-                    )
-                    is_note = is_note or _is_free(module, calls[0], name)
-                    is_note = is_note or (name == "device" and is_read_out(module, calls[0]))
-                    severity = Severity.NOTE if is_note else None
-                    yield self._reported(module, calls[0], name, "accepts it", severity)
-                    continue
-                halves = _moved_without(module, function, name)
-                if halves is not None:
-                    sure = asked_for and not _is_meant(module, function, name)
-                    sure = sure and not _is_free(module, halves, name)
-                    severity = None if sure else Severity.NOTE
-                    what = f"passes `{_PAIR[name]}` on"
-                    yield self._reported(module, halves, name, what, severity)
-                    continue
-                for kept, sibling in answered_as_kept(module, function, name) if asked_for else ():
-                    yield self.finding(
-                        module,
-                        kept,
-                        f"`{name}` is never read in this method; the one in line {sibling.lineno}, "
-                        "of a class with the same base, uses it for its result",
-                        severity=Severity.NOTE,
-                        trail=[(sibling, f"reads `{name}`"), (kept, "returned as it was stored")],
-                    )
-                for call, others in _passing_on(module, function, name):
-                    given = ", ".join(f"`{each}`" for each in others)
-                    what = f"passes {given} on"
-                    severity = None if _is_half_a_pair(function, call, name) else Severity.NOTE
-                    yield self._reported(module, call, name, what, severity)
-                    break
+                yield from self._dropped(module, function, name, reported)
+
+    def _dropped(
+        self, module: Module, function: FunctionNode, name: str, reported: set[ast.Call]
+    ) -> Iterator[Finding]:
+        asked_for = any(each.arg == name for each in parameters(function))
+        calls = _takers(module, function, name, asked_for)
+        if calls:
+            if calls[0] not in reported:
+                reported.add(calls[0])
+                is_note = _does_no_harm(module, function, calls[0], name, asked_for)
+                yield self._reported(module, calls[0], name, "accepts it", is_note)
+            return
+        halves = _moved_without(module, function, name)
+        if halves is not None:
+            is_note = not asked_for or is_meant(module, function, name)
+            is_note = is_note or _is_free(module, halves, name)
+            yield self._reported(module, halves, name, f"passes `{_PAIR[name]}` on", is_note)
+            return
+        if asked_for:
+            yield from self._kept(module, function, name)
+        for call, others in _passing_on(module, function, name):
+            given = ", ".join(f"`{each}`" for each in others)
+            is_note = not _is_half_a_pair(function, call, name)
+            yield self._reported(module, call, name, f"passes {given} on", is_note)
+            break
+
+    def _kept(self, module: Module, function: FunctionNode, name: str) -> Iterator[Finding]:
+        for kept, sibling in answered_as_kept(module, function, name):
+            yield self.finding(
+                module,
+                kept,
+                f"`{name}` is never read in this method; the one in line {sibling.lineno}, "
+                "of a class with the same base, uses it for its result",
+                severity=Severity.NOTE,
+                trail=[(sibling, f"reads `{name}`"), (kept, "returned as it was stored")],
+            )
 
     def _reported(
-        self, module: Module, call: ast.Call, name: str, what: str, severity: Severity | None
+        self, module: Module, call: ast.Call, name: str, what: str, is_note: bool
     ) -> Finding:
         return self.finding(
             module,
             call,
             f"`{name}` is never read in this function, and this call {what}",
-            severity=severity,
+            severity=Severity.NOTE if is_note else None,
             fixes=(_fix(module, call, name),),
         )
+
+
+def _takers(module: Module, function: FunctionNode, name: str, asked_for: bool) -> list[ast.Call]:
+    """Calls that would take the argument, and need it."""
+    calls = accepting(module, function, name if asked_for else "device")
+    if not asked_for:
+        calls = (each for each in calls if not is_followed_by(module, each, MOVES))
+    elif name == "device":
+        calls = (each for each in calls if not is_explained(module, each))
+    if name == "device":
+        calls = (each for each in calls if not _is_an_index(module, each))
+        calls = (each for each in calls if not is_placeholder(module, each))
+    if "dtype" in name:
+        calls = (each for each in calls if not _is_typed(module, each))
+    return list(calls)
+
+
+def _does_no_harm(
+    module: Module, function: FunctionNode, call: ast.Call, name: str, asked_for: bool
+) -> bool:
+    meant = is_meant if asked_for else works_on_the_cpu
+    if meant(module, function, name) or _is_free(module, call, name):
+        return True
+    of_device = name == "device"
+    return of_device and (is_never_given(module, function, name) or is_read_out(module, call))
 
 
 def _is_free(module: Module, call: ast.Call, name: str) -> bool:
@@ -270,62 +279,6 @@ def _is_an_index(module: Module, call: ast.Call) -> bool:
         if not isinstance(up, (ast.Attribute, ast.Tuple)) and getattr(up, "func", None) is not node:
             return False
         node = up
-    return False
-
-
-def _is_registered(function: FunctionNode) -> bool:
-    """A decorator may call it in place of others, or wants a certain signature."""
-    called = (each.func if isinstance(each, ast.Call) else each for each in function.decorator_list)
-    names = {last_name(each)
-             for each in called}  # fmt: skip
-    return bool(names - _PLAIN_DECORATORS)
-
-
-def _may_override(module: Module, function: FunctionNode) -> bool:
-    """It may be a method of one of its bases: a base has it, or is not known."""
-    cls = module.parent(function)
-    facts = module.class_facts(cls) if isinstance(cls, ast.ClassDef) else None
-    if facts is None or function.name == "__init__":
-        return False
-    bases = [module.class_facts(each) for each in set(facts.bases) - _PLAIN_BASES]
-    known = facts.complete or not set(facts.bases) - _PLAIN_BASES
-    return not known or any(each is None or function.name in each.methods for each in bases)
-
-
-def _works_on_the_cpu(module: Module, function: FunctionNode, _: str) -> bool:
-    """A variable is its own choice: no caller and no signature asks for it."""
-    return is_beforehand(module, function) or _is_registered(function)
-
-
-def _is_meant(module: Module, function: FunctionNode, name: str) -> bool:
-    """The parameter may not be its own choice: the function is called in place of others."""
-    if is_beforehand(module, function) or os.path.basename(module.path).startswith("modular_"):
-        return True  # what `super()` stands for is written out in the file that is made of it
-    if function.name == "__init__" and not _is_registered(function):
-        return False
-    if _is_registered(function) or _is_a_value(module, function.name):
-        return True
-    namesakes = [
-        each
-        for each in functions(module)
-        if each.name == function.name
-        and each is not function
-        and name in {given.arg for given in parameters(each)}
-    ]
-    if namesakes:
-        return not all(is_read(module, each, name) for each in namesakes)
-    return _may_override(module, function)
-
-
-def _is_a_value(module: Module, name: str) -> bool:
-    """The function is passed on or stored."""
-    for kind in (ast.Name, ast.Attribute):
-        for node in module.nodes(kind):
-            named = getattr(node, "id", getattr(node, "attr", "")) == name
-            above = module.parent(node)
-            called = isinstance(above, ast.Call) and above.func is node
-            if named and not called and isinstance(getattr(node, "ctx", None), ast.Load):
-                return True
     return False
 
 
