@@ -117,7 +117,7 @@ REFUSED = (
             f"here.index_put_(({ids}.to(G),), there[:2], accumulate=True)", MIXED),
     Refused("ids as numbers with a point", f"F.embedding({ids}.float().to(G), there)",
             "Expected tensor for argument #1 'indices' to have one of the following scalar types: "
-            "Long, Int; but got torch.cuda.FloatTensor instead", ""),
+            "Long, Int; but got torch.cuda.FloatTensor instead", "indices-of-another-type"),
     Refused("taken along", f"torch.take_along_dim(there, {ids}[None], 1)",
             "Expected tensor to have cuda:0 Device, but got tensor with cpu Device (while checking "
             "arguments for torch.take_along_dim():)"),
