@@ -34,12 +34,12 @@ def _may_override(module: Module, function: FunctionNode) -> bool:
     return not known or any(each is None or function.name in each.methods for each in bases)
 
 
-def works_on_the_cpu(module: Module, function: FunctionNode, _: str) -> bool:
+def is_called_early_or_by_others(module: Module, function: FunctionNode, _: str) -> bool:
     """A variable is its own choice: no caller and no signature asks for it."""
     return is_beforehand(module, function) or _is_registered(function)
 
 
-def is_meant(module: Module, function: FunctionNode, name: str) -> bool:
+def stands_in_for_others(module: Module, function: FunctionNode, name: str) -> bool:
     """The parameter may not be its own choice: the function is called in place of others."""
     if is_beforehand(module, function) or os.path.basename(module.path).startswith("modular_"):
         return True  # what `super()` stands for is written out in the file that is made of it

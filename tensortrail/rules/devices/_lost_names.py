@@ -10,15 +10,13 @@ from tensortrail.rules.shared.functions import matched, names_of_parameters
 from tensortrail.rules.shared.moves import CASTS, MOVES
 from tensortrail.rules.shared.objects import called, is_name, keyword, names_in, receiver, within
 from tensortrail.rules.shared.origins import behind
+from tensortrail.rules.shared.parallel_wrappers import AVERAGING, COPYING
 from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Kind
 
 _COPIES = MOVES | CASTS | {"float", "pin_memory", "detach", "clone", "contiguous", "requires_grad_"}
 _OF_WEIGHTS = ("parameters", "named_parameters", "buffers", "named_buffers")
-WRAPPERS = frozenset(
-    "torch.compile torch.jit.script torch.nn.DataParallel torch.nn.parallel.DataParallel "
-    "torch.nn.parallel.DistributedDataParallel".split()
-)
+WRAPPERS = frozenset({"torch.compile", "torch.jit.script", *COPYING, *AVERAGING})
 _BATCHES = ("BatchEncoding", "BatchFeature")
 _SEES_ALL = ("locals", "vars", "exec", "eval")
 

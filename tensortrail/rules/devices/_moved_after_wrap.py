@@ -10,13 +10,9 @@ from tensortrail.rules.shared.given_devices import said_device, says_device, und
 from tensortrail.rules.shared.moves import MAY_PLACE, TO_DEVICE, moves_to_cpu
 from tensortrail.rules.shared.objects import called, calls_in, given, receiver
 from tensortrail.rules.shared.origins import behind
+from tensortrail.rules.shared.parallel_wrappers import AVERAGING
 from tensortrail.rules.view import Module
 from tensortrail.rules.words import Kind
-
-_WRAPPERS = (
-    "torch.nn.parallel.DistributedDataParallel",
-    "torch.nn.parallel.distributed.DistributedDataParallel",
-)
 
 
 class MovedAfterWrap(NamedTuple):
@@ -27,7 +23,7 @@ class MovedAfterWrap(NamedTuple):
 
 
 def moved_after_wrap(module: Module) -> Iterator[MovedAfterWrap]:
-    for wrap in module.calls(*_WRAPPERS):
+    for wrap in module.calls(*AVERAGING):
         inner = module.argument(wrap, 0, "module")
         made = _made_on_cpu(module, wrap, inner) if inner is not None else None
         move = _move_of(module, wrap) if made is not None else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tensortrail.rules.shared.parallel_wrappers import AVERAGING
 from tensortrail.rules.view import FunctionNode, Module
 
 _COLLECTIVES = ("all_reduce", "all_gather", "broadcast", "all_gather_object")
@@ -51,7 +52,7 @@ def runs_once_a_gpu(module: Module, around: FunctionNode | ast.ClassDef) -> ast.
     for each in chosen:
         if each.args and not isinstance(each.args[0], ast.Constant):
             return each if next(module.calls("init_process_group"), None) is not None else None
-    wrapped = module.calls("torch.nn.parallel.DistributedDataParallel", inside=around)
+    wrapped = module.calls(*AVERAGING, inside=around)
     for each in wrapped:
         if each.args and any(keyword.arg == "device_ids" for keyword in each.keywords):
             return each

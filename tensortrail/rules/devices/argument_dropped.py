@@ -8,7 +8,10 @@ from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._accepted import accepting, accepts, is_maker, is_read
 from tensortrail.rules.devices._answers_kept import answered_as_kept
-from tensortrail.rules.devices._called_in_place import is_meant, works_on_the_cpu
+from tensortrail.rules.devices._called_in_place import (
+    is_called_early_or_by_others,
+    stands_in_for_others,
+)
 from tensortrail.rules.devices._customs import (
     is_explained,
     is_followed_by,
@@ -199,7 +202,7 @@ class Exact(Inputs):
             return
         halves = _moved_without(module, function, name)
         if halves is not None:
-            is_note = not asked_for or is_meant(module, function, name)
+            is_note = not asked_for or stands_in_for_others(module, function, name)
             is_note = is_note or _is_free(module, halves, name)
             yield self._reported(module, halves, name, f"passes `{_PAIR[name]}` on", is_note)
             return
@@ -252,7 +255,7 @@ def _takers(module: Module, function: FunctionNode, name: str, asked_for: bool) 
 def _does_no_harm(
     module: Module, function: FunctionNode, call: ast.Call, name: str, asked_for: bool
 ) -> bool:
-    meant = is_meant if asked_for else works_on_the_cpu
+    meant = stands_in_for_others if asked_for else is_called_early_or_by_others
     if meant(module, function, name) or _is_free(module, call, name):
         return True
     of_device = name == "device"

@@ -8,12 +8,9 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.losses import is_trained_on
 from tensortrail.rules.shared.objects import given, is_before, within
+from tensortrail.rules.shared.parallel_wrappers import AVERAGING, COPYING
 
-_AVERAGE = (
-    "torch.nn.parallel.DistributedDataParallel",
-    "torch.nn.parallel.distributed.DistributedDataParallel",
-)
-_WRAPPERS = ("torch.nn.DataParallel", "torch.nn.parallel.DataParallel", *_AVERAGE)
+_WRAPPERS = (*COPYING, *AVERAGING)
 
 
 class AttributeBehindWrapper(Rule):
@@ -248,7 +245,7 @@ def _goes_around(module: Module, made: ast.Call, use: ast.Attribute) -> bool:
     only where it is called."""
     call = module.parent(use)
     is_loss = isinstance(call, ast.Call) and call.func is use and is_trained_on(module, call)
-    return is_loss and module.qualified(made.func) in _AVERAGE
+    return is_loss and module.qualified(made.func) in AVERAGING
 
 
 def _behind(module: Module, use: ast.Attribute) -> Fix | None:

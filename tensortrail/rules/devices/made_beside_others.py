@@ -26,6 +26,7 @@ from tensortrail.rules.devices._device_aware import answers_elsewhere, is_in_mod
 from tensortrail.rules.devices._goes_along import goes_along
 from tensortrail.rules.devices._lying import described
 from tensortrail.rules.devices._makers import FACTORIES
+from tensortrail.rules.devices._typed_like import typed_like
 from tensortrail.rules.devices._used_here import is_used_on_a_gpu
 from tensortrail.rules.places import Where
 from tensortrail.rules.shared.functions import parameter_names
@@ -37,6 +38,7 @@ from tensortrail.rules.view import FunctionNode
 
 _CHOSEN = pattern(r"device|cuda|cpu|gpu|meta|isinstance|is_tensor|numpy|\bnp\b|trac|proxy|jit")
 """Words of conditions under which the CPU is meant, or there is no tensor beside it."""
+_CPU_CHOSEN = pattern(r"device|cuda|cpu|gpu|meta|trac|proxy|jit")
 _INDEX = pattern(r"(^|_)(index|indexes|indices|idx)\d*$")
 _ENOUGH = 2
 """Other factories that are given a device, for one whose tensor is only passed on."""
@@ -71,6 +73,7 @@ class MadeBesideOthers(Rule):
     - the function returns the tensor.
 
     An error if an operation combines them and the file itself uses the class or function on a GPU.
+    Whatever it meets, a note for a tensor that takes the dtype of another one and not its device.
 
     Only reported if the rule is selected (`--select DEV532`), where it is less certain:
 
@@ -137,6 +140,15 @@ class MadeBesideOthers(Rule):
             "    out = torch.empty(rows, 4, device=q.device)\n"
             "    torch.ops.own.fill(q, out)\n    return out\n",
         ),
+        Bad(
+            "import torch\n\n\ndef errors(match, scores: torch.Tensor, limit: float):\n"
+            "    limits = torch.tensor([limit], dtype=scores.dtype)\n"
+            "    found, _ = match(scores)\n    return found > limits\n",
+            lines=(5,),
+            fixed="import torch\n\n\ndef errors(match, scores: torch.Tensor, limit: float):\n"
+            "    limits = torch.tensor([limit], dtype=scores.dtype, device=scores.device)\n"
+            "    found, _ = match(scores)\n    return found > limits\n",
+        ),
     )
     good = (
         Good(
@@ -158,6 +170,13 @@ class MadeBesideOthers(Rule):
             "import torch\n\n\ndef packed(flow, z: torch.Tensor, n: int):\n"
             "    noise = torch.rand(n, device=z.device)\n    if z.device.type == 'cpu':\n"
             "        z = flow(z, torch.ones(n))\n    return z, noise\n"
+        ),
+        Good(
+            "import torch\nfrom torch import nn\n\n\n"
+            "def padded(model: nn.Module, x: torch.Tensor, n):\n"
+            "    own = torch.zeros(n, dtype=model.weight.dtype)\n"
+            "    ends = torch.tensor([n], dtype=x.dtype)\n    x = x.cpu()\n"
+            "    return own.to(x), model(ends.to(x.device))\n"
         ),
         Good(
             """\
@@ -187,6 +206,8 @@ def evaluate(envs, count, device: torch.device):
             evidence = _evidence(module, function, call)
             if evidence is not None and not is_explained(module, call):
                 yield self._reported(module, function, call, evidence)
+            elif evidence is None:
+                yield from self._typed_only(module, function, call)
 
     def _reported(
         self, module: Module, function: FunctionNode, call: ast.Call, why: Evidence
@@ -209,6 +230,30 @@ def evaluate(envs, count, device: torch.device):
             ),
             fixes=(_fix(module, function, call, why),),
         )  # fmt: skip
+
+    def _typed_only(
+        self, module: Module, function: FunctionNode, call: ast.Call
+    ) -> Iterator[Finding]:
+        like = typed_like(module, function, call)
+        if like is None or _is_for_the_cpu(module, function, call):
+            return
+        if is_filled(module, function, call) or is_explained(module, call):
+            return
+        yield self.finding(
+            module,
+            call,
+            f"this has the dtype of `{module.text(like)}` and not its device: it is on the default "
+            "device",
+            severity=Severity.NOTE,
+            told=True,
+            fixes=(_fix(module, function, call, Evidence(like, True, (), None)),),
+        )
+
+
+def _is_for_the_cpu(module: Module, function: FunctionNode, call: ast.Call) -> bool:
+    if any(_CPU_CHOSEN.search(each.text) for each in module.guards_of(call)):
+        return True
+    return is_beforehand(module, function) or is_named_for_the_cpu(module, call)
 
 
 def _evidence(module: Module, function: FunctionNode, call: ast.Call) -> Evidence | None:

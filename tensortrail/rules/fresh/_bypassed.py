@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from tensortrail.rules.shared.losses import calls_behind
 from tensortrail.rules.shared.objects import called, receiver
+from tensortrail.rules.shared.parallel_wrappers import AVERAGING
 from tensortrail.rules.view import Module
 
-_WRAPPER = "torch.nn.parallel.DistributedDataParallel"
 _WITHOUT = ("no_grad", "inference_mode")
 _BY_HAND = ("all_reduce", "average_gradients", "sync_gradients", "reduce_gradients")
 
@@ -95,7 +95,7 @@ def _by_name(module: Module, name: ast.Name) -> tuple[str, ast.AST] | None:
 
 def _asks(module: Module, test: ast.expr) -> bool:
     return any(
-        module.qualified(each) == _WRAPPER
+        module.qualified(each) in AVERAGING
         for each in ast.walk(test)
         if isinstance(each, (ast.Name, ast.Attribute))
     )
@@ -111,7 +111,7 @@ def _wrapped(module: Module, owner: ast.expr) -> ast.AST | None:
             if module.text(each.targets[0]) == module.text(owner)
         ]
     for each in sources:
-        if isinstance(each, ast.Call) and module.qualified(each.func) == _WRAPPER:
+        if isinstance(each, ast.Call) and module.qualified(each.func) in AVERAGING:
             return each
     return None
 

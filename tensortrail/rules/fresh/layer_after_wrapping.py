@@ -7,12 +7,8 @@ from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.fresh._put_in import put_after
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.parallel_wrappers import AVERAGING
 from tensortrail.rules.shared.sentences import one_line
-
-_WRAPPERS = (
-    "torch.nn.parallel.DistributedDataParallel",
-    "torch.nn.parallel.distributed.DistributedDataParallel",
-)
 
 
 class LayerAfterWrapping(Rule):
@@ -110,7 +106,7 @@ def other(net, teacher, rank):
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):
             return
-        for made in module.calls(*_WRAPPERS):
+        for made in module.calls(*AVERAGING):
             inner, wrap = module.argument(made, 0, "module"), module.parent(made)
             if inner is None or not isinstance(wrap, ast.Assign) or _wraps_again(module, wrap):
                 continue
@@ -130,7 +126,7 @@ def other(net, teacher, rank):
 
 def _wraps_again(module: Module, wrap: ast.Assign) -> bool:
     return any(
-        module.qualified(each.func) in _WRAPPERS
+        module.qualified(each.func) in AVERAGING
         and each is not wrap.value
         and module.function_of(each) is module.function_of(wrap)
         for each in module.later(wrap, ast.Call)

@@ -7,11 +7,7 @@ from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, is_false, is_true, names_in, receiver, root_of
-
-_WRAPPERS = (
-    "torch.nn.parallel.DistributedDataParallel",
-    "torch.nn.parallel.distributed.DistributedDataParallel",
-)
+from tensortrail.rules.shared.parallel_wrappers import AVERAGING
 
 
 class UnfrozenAfterWrapping(Rule):
@@ -123,7 +119,7 @@ def other(net, teacher, rank, x):
             return
         for wrap in module.nodes(ast.Assign):
             made = wrap.value
-            if not isinstance(made, ast.Call) or module.qualified(made.func) not in _WRAPPERS:
+            if not isinstance(made, ast.Call) or module.qualified(made.func) not in AVERAGING:
                 continue
             inner = module.argument(made, 0, "module")
             if inner is None:
@@ -151,7 +147,7 @@ def _unfrozen(
     again = [
         each
         for each in module.later(wrap, ast.Call)
-        if module.qualified(each.func) in _WRAPPERS and module.statement_of(each) is not wrap
+        if module.qualified(each.func) in AVERAGING and module.statement_of(each) is not wrap
     ]
     if again:
         return None

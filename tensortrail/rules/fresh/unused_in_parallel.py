@@ -7,9 +7,10 @@ from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Did, Event, Rule, Storage, Timeline
 from tensortrail.rules.shared.lines import where
 from tensortrail.rules.shared.mends import edited
+from tensortrail.rules.shared.parallel_wrappers import AVERAGING
 from tensortrail.rules.shared.sentences import first_of
 
-WRAPPER, SETTING = "torch.nn.parallel.DistributedDataParallel", "find_unused_parameters"
+SETTING = "find_unused_parameters"
 
 
 class UnusedInParallel(Rule):
@@ -105,8 +106,8 @@ def _told(timeline: Timeline, event: Event) -> Fix:
 
 def _names(tree: ast.Module) -> Iterator[str]:
     """What the file calls the wrapper."""
-    yield WRAPPER
-    yield WRAPPER.replace("torch.", "", 1)
+    yield AVERAGING[0]
+    yield AVERAGING[0].replace("torch.", "", 1)
     yield "parallel.DistributedDataParallel"
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("torch.nn.parallel"):

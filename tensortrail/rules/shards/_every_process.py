@@ -11,13 +11,10 @@ from tensortrail.rules.shards._of_all_ranks import made_by_all
 from tensortrail.rules.shared.functions import called_here
 from tensortrail.rules.shared.objects import calls_in, keyword
 from tensortrail.rules.shared.origins import behind
+from tensortrail.rules.shared.parallel_wrappers import AVERAGING
 from tensortrail.rules.shared.ranks import asks_for_rank, mentions_rank
 from tensortrail.rules.view import Module
 
-_WRAPPERS = (
-    "torch.nn.parallel.DistributedDataParallel",
-    "torch.nn.parallel.distributed.DistributedDataParallel",
-)
 _WRITERS = {"torch.save": ("obj", "f"), "safetensors.torch.save_file": ("tensors", "filename")}
 """What they call what is written, and the file."""
 _JOINS = frozenset({"os.path.join", "pathlib.Path", "str", "os.fspath"})
@@ -67,7 +64,7 @@ def _writers(module: Module) -> Iterator[tuple[ast.Call, ast.expr, ast.expr]]:
 
 def _together(module: Module) -> Iterator[ast.Call]:
     """Unguarded calls that all processes make: of a collective, or of what joins the group."""
-    joins = [*module.calls("torch.distributed.init_process_group"), *module.calls(*_WRAPPERS)]
+    joins = [*module.calls("torch.distributed.init_process_group"), *module.calls(*AVERAGING)]
     joins = [each for each in joins if keyword(each, "world_size") is None]
     for call in (*joins, *made_by_all(module)):
         if not _is_of_some(module, call):

@@ -7,17 +7,15 @@ import ast
 from tensortrail.rules import Module
 from tensortrail.rules.shared.moves import GIVES_ITSELF
 from tensortrail.rules.shared.objects import called, given, is_self, receiver, root_of
+from tensortrail.rules.shared.parallel_wrappers import AVERAGING, COPYING
 from tensortrail.rules.shared.prepared import is_prepared
 from tensortrail.rules.state_files import UNWRAPS, WRITERS
 
 PREFIXES = {
     "torch.compile": "_orig_mod.",
-    "torch.nn.DataParallel": "module.",
-    "torch.nn.parallel.DataParallel": "module.",
-    "torch.nn.parallel.DistributedDataParallel": "module.",
-    "torch.nn.parallel.distributed.DistributedDataParallel": "module.",
+    **dict.fromkeys((*COPYING, *AVERAGING), "module."),
 }
-"""Methods of a module that give it back."""
+"""By wrapper: what the names of its state dict begin with."""
 
 
 def wrapped_by(module: Module, node: ast.expr) -> ast.Call | None:
