@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
+import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -29,8 +29,8 @@ def _parameters(op: str) -> Sequence[str]:
         if op.startswith(OF_TENSORS):
             return ("self", *_signature(getattr(torch.Tensor, op.removeprefix(OF_TENSORS)))[1:])
         module, _, name = op.rpartition(".")
-        return _signature(getattr(importlib.import_module(module), name))
-    except (ImportError, AttributeError, ValueError, TypeError):
+        return _signature(getattr(sys.modules.get(module), name))  # nothing is imported for it
+    except (AttributeError, ValueError, TypeError):
         return ()
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
 
 pytest.importorskip("torch")
@@ -28,6 +31,13 @@ from tensortrail.tracer.noticing.argument_names import argument
 )
 def test_names(op: str, place: str, name: str) -> None:
     assert argument(op, place) == name
+
+
+def test_no_module_is_imported_for_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_operations.py").write_text("def scaled(x, factor):\n    return x * factor\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert argument("own_operations.scaled", "1") == "argument 2"
+    assert "own_operations" not in sys.modules
 
 
 @pytest.mark.parametrize(
