@@ -38,8 +38,8 @@ class AverageLeftInModel(Rule):
 
     ## Why is this bad?
     After the first evaluation training goes on with the averaged weights, and the steps since then
-    are lost: progress is slower by much, without an error. Where the average shares its memory with
-    the model, it follows the model from there on, and averages nothing.
+    are lost: it progresses much more slowly, without an error. Where the average shares its memory
+    with the model, it follows the model from there on, and averages nothing.
 
     ## Fix safety
     No fix is offered: the weights belong back after the last use of the average.

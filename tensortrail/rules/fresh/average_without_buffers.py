@@ -160,9 +160,9 @@ def differences(one, other):
             yield self.finding(
                 module,
                 loop,
-                f"this averages the weights of `{one_line(module, average)}`, and nothing its "
-                f"buffers: the `{one_line(module, norm.func)}` in it goes on with the statistics "
-                "that it was copied with",
+                f"this averages the weights of `{one_line(module, average)}`, not its buffers: "
+                f"the `{one_line(module, norm.func)}` in it keeps the statistics that it was "
+                "copied with",
                 trail=[(norm, "keeps its statistics in buffers"), (evaluated, "evaluated here")],
             )
 
