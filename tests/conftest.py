@@ -7,8 +7,14 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.unmeasured import leave_guards_unmeasured
+
+settings.register_profile(  # how fast the machine is decides no test
+    "busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("busy machine")
 
 MANY = 20
 _MODULES = [0]

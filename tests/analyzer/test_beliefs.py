@@ -30,7 +30,7 @@ def forget(plain: dict[str, int], path: str) -> None:
         del plain[key]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(STEPS)
 def test_it_holds_what_plain_dicts_would(steps: list[tuple[str, str, int, int]]) -> None:
     """Four maps are written, copied onto each other and joined, beside four dicts."""

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tensortrail.analyzer.choosing.request import CheckRequest
@@ -140,7 +140,7 @@ EXAMPLES = [
 ]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(
     st.lists(st.sampled_from(EXAMPLES), min_size=1, max_size=3),
     st.sampled_from(["\n", "\r\n"]),

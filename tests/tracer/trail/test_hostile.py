@@ -52,7 +52,7 @@ def _seams(data: bytes) -> Iterator[int]:
         place += FRAME.size + FRAME.unpack_from(data, place)[0]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.sets(st.floats(0, 1, exclude_max=True), min_size=1, max_size=3), st.integers(0, 7))
 def test_flipped_bits(places: set[float], bit: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -125,14 +125,14 @@ likely_rows = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.lists(likely_rows, max_size=8), max_size=3))
 def test_rows_of_any_form(frames: list[list[Any]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         looked_at(trail_of(Path(folder) / "t.trail", *frames))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.binary(max_size=60))
 def test_frames_of_any_bytes(payload: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -34,7 +34,7 @@ events = st.tuples(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(events, max_size=6))
 def test_events_come_back_as_they_were(given_events: list[Any]) -> None:
     with tempfile.TemporaryDirectory() as folder:
