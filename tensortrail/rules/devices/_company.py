@@ -16,7 +16,8 @@ from tensortrail.rules.view import FunctionNode, Module
 
 _DEPTH = 4
 """Functions that arguments are handed through."""
-_FOLLOWS = frozenset({Where.OF, Where.DEVICE, Where.SELF})
+FOLLOWS = frozenset({Where.OF, Where.DEVICE, Where.SELF})
+"""Where the caller decides the device."""
 _KEPT = ("torch.cuda", "torch.sparse")
 """What has a device of its own, or that of the values it is given."""
 _TAKES_ANYTHING = frozenset(
@@ -55,7 +56,7 @@ def _at_first(held: Held, meeting: Meeting) -> Place | None:
     found = [each for each in held.in_order if each.where is Where.DEFAULT]
     sure = len(found) == 1 and not found[0].given and not meeting.conditions
     others = [each for each in held.places if each.where is not Where.DEFAULT]
-    return found[0] if sure and all(each.where in _FOLLOWS for each in others) else None
+    return found[0] if sure and all(each.where in FOLLOWS for each in others) else None
 
 
 def _passed(
@@ -123,7 +124,7 @@ def _elsewhere(held: Held) -> Place | None:
 
 def _goes_along(held: Held) -> bool:
     known = held.what in (What.TENSOR, What.UNKNOWN) and bool(held.places)
-    return known and all(each.where in _FOLLOWS for each in held.places)
+    return known and all(each.where in FOLLOWS for each in held.places)
 
 
 def takes_anything(call: ast.Call) -> bool:
@@ -157,13 +158,15 @@ def _device_of(call: ast.Call) -> ast.expr | None:
 
 def whose_dtype(places: FunctionPlaces, made: ast.Call) -> ast.expr | None:
     """`x` of `dtype=x.dtype`, if it is a tensor: only these have a dtype that torch takes."""
-    for each in made.keywords:
-        value = each.value
-        if each.arg == "dtype" and isinstance(value, ast.Attribute) and value.attr == "dtype":
-            held = places.seen.get(value.value)
-            follows = held is not None and _goes_along(held)
-            return value.value if follows else None
-    return None
+    like = dtype_taken_of(made)
+    held = places.seen.get(like) if like is not None else None
+    return like if held is not None and _goes_along(held) else None
+
+
+def dtype_taken_of(made: ast.Call) -> ast.expr | None:
+    """`x` of `dtype=x.dtype`, whatever it is."""
+    said = next((each.value for each in made.keywords if each.arg == "dtype"), None)
+    return said.value if isinstance(said, ast.Attribute) and said.attr == "dtype" else None
 
 
 def whose_shape(module: Module, places: FunctionPlaces, made: ast.Call) -> ast.expr | None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 
+from tensortrail.rules.devices._company import FOLLOWS, dtype_taken_of
 from tensortrail.rules.places import FunctionPlaces, What, Where
 from tensortrail.rules.shared.objects import is_name, is_self, root_of
 from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Kind
-
-_ANYWHERE = frozenset({Where.OF, Where.DEVICE, Where.SELF})
 
 
 def typed_like(module: Module, function: FunctionNode, made: ast.Call) -> ast.expr | None:
@@ -19,11 +18,11 @@ def typed_like(module: Module, function: FunctionNode, made: ast.Call) -> ast.ex
     place = held.only if held is not None else None
     if held is None or place is None or place.where is not Where.DEFAULT or held.may_be_scalar:
         return None
-    like = next((each.value for each in made.keywords if each.arg == "dtype"), None)
-    if not isinstance(like, ast.Attribute) or like.attr != "dtype" or is_self(root_of(like)):
+    like = dtype_taken_of(made)
+    if like is None or is_self(root_of(like)):
         return None  # what a module makes like its own weight may become that weight
-    usable = _may_be_anywhere(module, places, like.value)
-    return like.value if usable and not _is_copied_into(module, function, made) else None
+    usable = _may_be_anywhere(module, places, like)
+    return like if usable and not _is_copied_into(module, function, made) else None
 
 
 def _may_be_anywhere(module: Module, places: FunctionPlaces, tensor: ast.expr) -> bool:
@@ -31,7 +30,7 @@ def _may_be_anywhere(module: Module, places: FunctionPlaces, tensor: ast.expr) -
     known = held is not None and held.what is What.TENSOR
     if not known and module.kind_of(tensor) is not Kind.TENSOR:
         return False
-    return held is None or all(each.where in _ANYWHERE for each in held.places)
+    return held is None or all(each.where in FOLLOWS for each in held.places)
 
 
 def _is_copied_into(module: Module, function: FunctionNode, made: ast.Call) -> bool:

@@ -39,6 +39,7 @@ from tensortrail.rules.view import FunctionNode
 _CHOSEN = pattern(r"device|cuda|cpu|gpu|meta|isinstance|is_tensor|numpy|\bnp\b|trac|proxy|jit")
 """Words of conditions under which the CPU is meant, or there is no tensor beside it."""
 _CPU_CHOSEN = pattern(r"device|cuda|cpu|gpu|meta|trac|proxy|jit")
+"""The first of these: a tensor whose dtype is taken is there."""
 _INDEX = pattern(r"(^|_)(index|indexes|indices|idx)\d*$")
 _ENOUGH = 2
 """Other factories that are given a device, for one whose tensor is only passed on."""
