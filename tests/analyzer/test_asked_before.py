@@ -234,9 +234,9 @@ def _spoil(package: Package, asked: object) -> None:
 @pytest.mark.parametrize(
     "asked",
     [
-        {"os:system\t0\t": digest(None)},
-        {"tensortrail.analyzer.facts.definitions:Definitions\t0\t": ""},
-        {"tensortrail.analyzer.facts.definitions:nothing\t0\t": ""},
+        {"os:system\t": digest(None)},
+        {"tensortrail.analyzer.facts.definitions:Definitions\t": ""},
+        {"tensortrail.analyzer.facts.definitions:nothing\t": ""},
         {"": ""},
         {"whole": ""},
         [],

@@ -43,17 +43,16 @@ class Answers:
         return new
 
 
-def text_of(question: Callable[..., Any], depth: int, *words: str) -> str:
-    """A question as a text; the depth is how many functions were being run when it was asked."""
-    name = f"{question.__module__}:{question.__qualname__}"
-    return _SEPARATOR.join([name, str(depth), *words])
+def text_of(question: Callable[..., Any], *words: str) -> str:
+    """A question as a text."""
+    return _SEPARATOR.join([f"{question.__module__}:{question.__qualname__}", *words])
 
 
-def read(text: str) -> tuple[str, str, int, list[str]]:
-    """The module and the name of the question, the depth and the words; raises ValueError."""
-    name, depth, *words = text.split(_SEPARATOR)
+def read(text: str) -> tuple[str, str, list[str]]:
+    """The module and the name of the question, and the words; raises ValueError."""
+    name, *words = text.split(_SEPARATOR)
     module, _, function = name.partition(":")
-    return module, function, int(depth), words
+    return module, function, words
 
 
 def digest(answer: Any) -> str:

@@ -146,7 +146,7 @@ class Definitions:
         self, asking: ProjectFile, place: Place, question: Callable[..., A], *words: str
     ) -> A | None:
         """What the definition at that place says; its file is not read again for it."""
-        key = question, place, words, asking.project.depth
+        key = question, place, words
         answer = self._answers.get(key)
         if answer is None or asking.path in answer.read:
             file = self._opened(place.path)
@@ -154,7 +154,8 @@ class Definitions:
             if file is None or node is None:
                 return None
             half_known, before = self._half_known_of(file), frozenset(file.needs)
-            found = question(file, node, *words)
+            with asking.project.asked_anew():
+                found = question(file, node, *words)
             self._noted(place.path, lambda: found, question, place.name, *words)
             read = frozenset({place.path, *(file.needs - before)})
             answer = _Answer(found, read, self._shared(frozenset({place.path, *file.needs})))
@@ -188,7 +189,8 @@ class Definitions:
         before = frozenset(defined[0].needs)
         self._asked.add(key)
         try:
-            found = question(*defined)
+            with asking.project.asked_anew():
+                found = question(*defined)
         finally:
             self._asked.remove(key)
         self._noted(way.path, lambda: found, question, way.name)
@@ -208,7 +210,8 @@ class Definitions:
         if found is None or not isinstance(found[1], ast.ClassDef):
             return None
         module = found[0]
-        facts = module.class_facts(found[1])
+        with asking.project.asked_anew():
+            facts = module.class_facts(found[1])
         self._noted(way.path, lambda: facts, questions.class_facts, way.name)
         known = KnownClass(facts, self._shared(way.read | module.needs | {module.path}))
         _rest(asking, known.read)

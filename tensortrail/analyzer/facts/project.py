@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from tensortrail.analyzer.facts import questions
@@ -35,6 +36,8 @@ _KEPT = 2_000_000
 """Bytes of the files that are kept from one file that is judged to the next: those asked about
 last. Their trees take some fifty times as much."""
 
+ASKED_BY_A_FILE = 1
+"""How many functions are being run for an answer to another file."""
 _OFTEN = 8
 """Of files that so many others asked about, the one that was asked last stays longest."""
 
@@ -164,7 +167,8 @@ class Project:
         module = self.module_at(found[0]) if found is not None else None
         if found is None or module is None or module is asking or "." in found[1]:
             return UNKNOWN_VALUE
-        value = questions.global_value(module, module.tree.root, found[1])
+        with self.asked_anew():
+            value = questions.global_value(module, module.tree.root, found[1])
         self.rest_on(asking, found[0], lambda: value, questions.global_value, "", found[1])
         asking.needs |= module.needs
         return value
@@ -189,11 +193,21 @@ class Project:
         for path in paths:
             asking.needs.update((path, all_of(path)))
 
+    @contextmanager
+    def asked_anew(self) -> Iterator[None]:
+        """One file asks another: what that says is the same whoever asks, however many functions
+        are being run."""
+        before, self.depth = self.depth, ASKED_BY_A_FILE
+        try:
+            yield
+        finally:
+            self.depth = before
+
     def _note(
         self, path: str, answer: Callable[[], object], question: Callable[..., Any], *words: str
     ) -> None:
         if self.answers.wanted:
-            self.answers.note(path, text_of(question, self.depth, *words), answer)
+            self.answers.note(path, text_of(question, *words), answer)
 
     def _file_of(self, asking: ProjectFile, dotted: str) -> tuple[str, str] | None:
         """The longest part of the name that is a file, and what is left of the name."""

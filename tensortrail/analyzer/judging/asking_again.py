@@ -37,7 +37,7 @@ def asked_again(project: Project, path: str, asked: Mapping[str, str]) -> Again 
         with collection.put_off():
             file = project.module_at(path)
             for text, known in asked.items():
-                now[text] = _answer(project, file, text)
+                now[text] = answer_to(project, file, text)
                 if but_for_lines(now[text]) != but_for_lines(known):
                     return None
             return Again(now, file.needs if file is not None else (), now == asked)
@@ -45,16 +45,13 @@ def asked_again(project: Project, path: str, asked: Mapping[str, str]) -> Again 
         return None
 
 
-def _answer(project: Project, file: ProjectFile | None, text: str) -> str:
-    module, name, depth, (definition, *words) = read(text)
+def answer_to(project: Project, file: ProjectFile | None, text: str) -> str:
+    module, name, (definition, *words) = read(text)
     node = file.definition_named(definition) if definition and file is not None else None
     if file is None or (definition and node is None):
         return digest(None)
-    before, project.depth = project.depth, depth
-    try:
+    with project.asked_anew():
         return digest(_question(module, name)(file, node or file.tree.root, *words))
-    finally:
-        project.depth = before
 
 
 def _question(module: str, name: str) -> Callable[..., Any]:
