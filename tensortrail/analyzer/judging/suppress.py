@@ -80,8 +80,9 @@ def apply_suppressions(
     A comment may silence what only a run shows: of the codes `of_runs` none is called unused.
     `judged` is the part of the file that was judged, in its place, if it was not all of it."""
     data = judged if judged is not None else source.data
-    if not findings and b"tensortrail:" not in data and not _OUR_NOQA.search(data):
-        return []
+    ours = b"tensortrail:" in data or _OUR_NOQA.search(data)
+    if not ours and not any(_may_be_silenced(each, source) for each in findings):
+        return list(findings)
     suppressions = suppressions_in(data)
     if not suppressions:
         return list(findings)
@@ -91,6 +92,12 @@ def apply_suppressions(
             suppression.used |= suppression.codes & frozenset(of_runs)
             kept += _unused(suppression, source, known_codes)
     return kept
+
+
+def _may_be_silenced(finding: Finding, source: Source) -> bool:
+    """By a comment of its first or last line: reading all comments takes longer than judging."""
+    lines = {finding.site.line, finding.site.end_line}
+    return any("noqa" in source.line(each).lower() for each in lines)
 
 
 def _not_silenced(
