@@ -17,7 +17,8 @@ from tensortrail.analyzer.judging.asking_again import answer_to
 from tensortrail.analyzer.judging.judge import Judge
 from tensortrail.findings import Finding
 
-_LONG = 12
+_LONG = 9
+_INSIDE = range(1, 15)
 _STEPS = range(1, _LONG)
 
 
@@ -52,8 +53,12 @@ _LAST = (
     f"def make{_LONG}(n):\n"
     "    return torch.zeros(n)\n"
 )
+_ONE_FILE = "import torch\n\n" + "".join(
+    f"def inner{n}(n):\n    x = inner{n + 1}(n)\n    return x\n\n" for n in _INSIDE
+)
 _AROUND = {
     "__init__": "",
+    "inner": f"{_ONE_FILE}def inner{_INSIDE.stop}(n):\n    return torch.zeros(n)\n",
     "state": (
         "import torch\nfrom pkg.holder import Holder\n\n"
         "class State:\n"
@@ -101,7 +106,10 @@ def _questions() -> list[_Asked]:
         *(("state", f"State\t{name}") for name in ("spread", "table", "holder")),
         *(("holder", f"Holder\t{name}") for name in ("spread", "many", "state")),
     ]
-    functions = [(f"step{n}", f"{name}{n}") for n in _STEPS for name in ("make", "moved")]
+    functions = [
+        *((f"step{n}", f"{name}{n}") for n in _STEPS for name in ("make", "moved")),
+        *(("inner", f"inner{n}") for n in _INSIDE),
+    ]
     return [
         (file, f"tensortrail.analyzer.{question}\t{about}")
         for all_of, asked in ((attributes, _OF_ATTRIBUTES), (functions, _OF_FUNCTIONS))

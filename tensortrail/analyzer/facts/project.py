@@ -38,6 +38,9 @@ last. Their trees take some fifty times as much."""
 
 ASKED_BY_A_FILE = 1
 """How many functions are being run for an answer to another file."""
+_DEEPEST = 20
+"""Functions that are being run, and files that ask one another, one inside the other: far more than
+in code that people write, and half of what Python's stack has room for."""
 _OFTEN = 8
 """Of files that so many others asked about, the one that was asked last stays longest."""
 
@@ -82,7 +85,10 @@ class Project:
         """Whether a folder that was asked about has an `__init__.py`."""
         self.limit = Limit()
         self.depth = 0
-        """How many functions are being run, each because the one before asked about it."""
+        """How many functions are being run, each because the one before asked about it, since a
+        file asked another."""
+        self._above = 0
+        """Those that were being run before it asked."""
 
     def forget(self, path: str) -> None:
         """The file has changed."""
@@ -198,10 +204,17 @@ class Project:
         """One file asks another: what that says is the same whoever asks, however many functions
         are being run."""
         before, self.depth = self.depth, ASKED_BY_A_FILE
+        self._above += before
         try:
             yield
         finally:
+            self._above -= before
             self.depth = before
+
+    @property
+    def is_deep(self) -> bool:
+        """So many functions are being run that no other one is: nothing is known there."""
+        return self._above + self.depth >= _DEEPEST
 
     def _note(
         self, path: str, answer: Callable[[], object], question: Callable[..., Any], *words: str

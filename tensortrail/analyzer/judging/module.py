@@ -53,9 +53,6 @@ from tensortrail.rules.words import (
 
 N = TypeVar("N", bound=ast.AST)
 A = TypeVar("A")
-_DEEPEST = 8
-"""Functions that are run because others asked about them, one inside the other."""
-
 _A_FIX = 100
 """Questions that cost as much as seeing whether a file still parses with a fix."""
 _REFER_BACK = (
@@ -188,8 +185,8 @@ class PythonModule(
     def _flow(self, scope: FunctionNode | ast.Module) -> Flow:
         if scope not in self._flows:
             flow = self._new_flow(scope)
-            if self.project.depth >= _DEEPEST:
-                return flow  # far from the question that was asked: nothing is known there
+            if self.project.is_deep:
+                return flow
             self._run(flow, scope)
         return self._flows[scope]
 

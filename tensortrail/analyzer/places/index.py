@@ -25,7 +25,7 @@ from tensortrail.rules.words import ClassFacts, Kind
 
 A = TypeVar("A")
 _DEEPEST = 6
-"""Functions that are inferred because others asked about them, one inside the other."""
+"""Bases of bases that are asked for a method."""
 _SETS_DEFAULT = ("set_default_device", "set_default_tensor_type")
 
 
@@ -55,7 +55,7 @@ class PlacesOfFile:
             self._note_early(outer)
         if outer not in self._functions:
             self._functions[outer] = FunctionPlaces()  # recursion ends here
-            if self._module.project.depth >= _DEEPEST:
+            if self._module.project.is_deep:
                 del self._functions[outer]
                 return FunctionPlaces()
             self._module.project.depth += 1
