@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from tensortrail.patterns import pattern
 from tensortrail.rules.shared.functions import parameters
 from tensortrail.rules.shared.objects import called
 from tensortrail.rules.view import FunctionNode, Module
@@ -19,7 +20,7 @@ OF_TORCH = {
 _OF_ACCELERATE = ("gather", "gather_for_metrics", "reduce", "pad_across_processes")
 _OF_DEVICES = ("cuda", "device", "cpu", "gpu", "backend", "nccl")
 _GROUPS = ("group", "process_group")
-_WORD = re.compile(r"reduce|gather|broadcast|sync|send|collect|average|total|mean", re.I)
+_WORD = pattern(r"reduce|gather|broadcast|sync|send|collect|average|total|mean", re.I)
 """What functions around a collective of another file are called: others are not looked up."""
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
+from tensortrail.patterns import pattern
 from tensortrail.rules.devices._branches_of_moves import never_runs
 from tensortrail.rules.devices._dropped import (
     IN_PLACE_NAMES,
@@ -25,7 +25,7 @@ _NOT_DROPPED = (
     rb"|[\w.]+\[[^()\n]*\][ \t]*=[^=]"
     rb"|(?:[\w.]*[._])?(?:" + IN_PLACE_NAMES.encode() + rb")\d*" + _VERB + rb"))"
 )
-STATEMENT = re.compile(
+STATEMENT = pattern(
     _NOT_DROPPED
     + rb"(?:[^\n]*[;:](?![^=\n(\[{.]*[)\]}])" + _NOT_DROPPED  # begins a line, or follows these
     + rb")?[^=\n(\[{]*(?:[(\[{)\]}][^\n]*)?" + _VERB  # no assignment before it

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from tensortrail.patterns import pattern
 from tensortrail.rules.shared.moves import is_cpu
 from tensortrail.rules.shared.objects import unpacks
 from tensortrail.rules.view import Module
 
 _LOADS = ("safetensors.torch.load", "safetensors.torch.load_file")
-_CHOSEN = re.compile(r"device|cuda|cpu|gpu|meta|map_location")
+_CHOSEN = pattern(r"device|cuda|cpu|gpu|meta|map_location")
 _DEVICE = 1
 """The position of `device` in `load_file`; `load` takes none."""
 

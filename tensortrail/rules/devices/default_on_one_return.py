@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._device_aware import sets_up
@@ -16,7 +17,7 @@ from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.placeholders import is_placeholder
 from tensortrail.rules.view import FunctionNode
 
-_ABOUT_DEVICES = re.compile(r"device|cuda|gpu|cpu|meta|offload|fake|trac", re.IGNORECASE)
+_ABOUT_DEVICES = pattern(r"device|cuda|gpu|cpu|meta|offload|fake|trac", re.IGNORECASE)
 _ONE = "|".join(FACTORIES)
 
 
@@ -58,7 +59,7 @@ class DefaultOnOneReturn(Rule):
     explains = ("DEV532", "DEV552")
     triggers = tuple(("torch", name, "return") for name in FACTORIES)
     shape = (
-        re.compile(rb"\b(?:%s)(?:\s+as\s|\s*\((?![^()\n#'\"]*\bdevice\s*=[^=]))" % _ONE.encode()),
+        pattern(rb"\b(?:%s)(?:\s+as\s|\s*\((?![^()\n#'\"]*\bdevice\s*=[^=]))" % _ONE.encode()),
     )
     bad = (
         Bad(

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
+from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._at_hand import device_read
 from tensortrail.rules.devices._callers import caller_step
@@ -75,9 +75,9 @@ class FactoryWithoutDevice(Rule):
     explains = ("DEV526", "DEV528", "DEV532", "DEV534", "DEV552", "NEW305")
     triggers = tuple(("torch", name) for name in FACTORIES)
     shape = (
-        re.compile(rb"\b(?:%s)(?:\s+as\s|\s*\((?![^()\n#'\"]*\bdevice\s*=[^=]))" % _ONE.encode()),
+        pattern(rb"\b(?:%s)(?:\s+as\s|\s*\((?![^()\n#'\"]*\bdevice\s*=[^=]))" % _ONE.encode()),
         # A parameter that callers may leave out:
-        re.compile(rb"device\b(?<=\bdevice)[^=\n(]*=\s*(?:None\b|['\"]cpu)"),
+        pattern(rb"device\b(?<=\bdevice)[^=\n(]*=\s*(?:None\b|['\"]cpu)"),
     )
     bad = (
         Bad(

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
@@ -107,7 +106,7 @@ class MadeBesideOthers(Rule):
     explains = ("DEV526", "DEV528", "DEV534", "DEV552")
     triggers = tuple(("torch", name) for name in FACTORIES)
     shape = (
-        re.compile(
+        pattern(
             rb"\b(?:%s)(?:\s+as\s|\s*\((?![^()\n#'\"]*\bdevice\s*=[^=]))"
             % "|".join(FACTORIES).encode()
         ),

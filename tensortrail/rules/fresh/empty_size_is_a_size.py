@@ -1,17 +1,17 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable, Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
+from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Branch, Good, Kind, Module, Rule
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.view import FunctionNode
 
-_SIZE = re.compile(r"(^|_|\.)(size|shape|sizes)$")
-_INT = re.compile(r"(^|[\[ \"'])int\b(?!.*(Size|Sequence))")
-_COUNT = re.compile(r"(world|group|batch|hidden|vocab|chunk|block|page|tp|dp|ep|cp|step)_?size$")
+_SIZE = pattern(r"(^|_|\.)(size|shape|sizes)$")
+_INT = pattern(r"(^|[\[ \"'])int\b(?!.*(Size|Sequence))")
+_COUNT = pattern(r"(world|group|batch|hidden|vocab|chunk|block|page|tp|dp|ep|cp|step)_?size$")
 _WHOLE = rb"[\w.\[\]]+\.(size\(\s*\)|shape\b)"
 
 
@@ -39,10 +39,10 @@ class EmptySizeIsASize(Rule):
     severity = Severity.NOTE
     triggers = ("size", "shape")
     shape = (
-        re.compile(rb"if [^=]{1,120}?\belse[\s\\(]+" + _WHOLE),
-        re.compile(rb"or[\s\\(]+" + _WHOLE),
-        re.compile(rb"=[\s(]*" + _WHOLE + rb"\s*\)?\s*(?:[#;\n]|$)"),
-        re.compile(rb"return[\s(]+" + _WHOLE + rb"\s*\)?\s*(?:[#;\n]|$)"),
+        pattern(rb"if [^=]{1,120}?\belse[\s\\(]+" + _WHOLE),
+        pattern(rb"or[\s\\(]+" + _WHOLE),
+        pattern(rb"=[\s(]*" + _WHOLE + rb"\s*\)?\s*(?:[#;\n]|$)"),
+        pattern(rb"return[\s(]+" + _WHOLE + rb"\s*\)?\s*(?:[#;\n]|$)"),
     )
 
     bad = (

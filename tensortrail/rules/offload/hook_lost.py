@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
+from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.offload._recursion import dropped_options
 from tensortrail.rules.shared.in_tests import in_tests
@@ -17,11 +17,9 @@ from tensortrail.rules.shared.objects import (
     unpacks,
 )
 
-_ATTACHES = re.compile(
-    r"^(attach_\w*hooks?\w*|add_hook_to_module|(cpu|disk)_offload|dispatch_model)$"
-)
-_REMOVES = re.compile(r"^remove_(hooks?_from_(sub)?modules?|hook_from_\w+)$")
-_PLACES_AGAIN = re.compile(
+_ATTACHES = pattern(r"^(attach_\w*hooks?\w*|add_hook_to_module|(cpu|disk)_offload|dispatch_model)$")
+_REMOVES = pattern(r"^remove_(hooks?_from_(sub)?modules?|hook_from_\w+)$")
+_PLACES_AGAIN = pattern(
     r"dispatch|attach|add_hook|offload|^(to|cuda|cpu|empty_cache|save_pretrained)$|place|restore"
 )
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
+from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Branch, Good, Guard, Module, Rule, Timeline
 from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.offload._settings import CONFIG
@@ -12,7 +13,7 @@ from tensortrail.rules.shared import device_maps
 from tensortrail.rules.shared.objects import is_text, last_name
 from tensortrail.rules.shared.sentences import one_line
 
-_POLICY = re.compile(r"(^|\.)OffloadPolicy$")
+_POLICY = pattern(r"(^|\.)OffloadPolicy$")
 
 
 class OffloadFlagMisread(Rule):
@@ -52,11 +53,11 @@ class OffloadFlagMisread(Rule):
     passes_clear = False
     triggers = ("offload", "OffloadPolicy")
     shape = (
-        re.compile(rb"offload_\w*(config|cfg)\b"),
-        re.compile(rb"offload_\w+\s*=\s*(self\.|\w+\.)?(zero_)?offload_\w*(config|cfg|policy)"),
-        re.compile(rb"OffloadPolicy\b"),
-        re.compile(rb"offload\w*\s*:[\s\w.\[|\"']*bool"),
-        re.compile(rb"offload\w*\s*=\s*(True|False)\s*[,)]"),
+        pattern(rb"offload_\w*(config|cfg)\b"),
+        pattern(rb"offload_\w+\s*=\s*(self\.|\w+\.)?(zero_)?offload_\w*(config|cfg|policy)"),
+        pattern(rb"OffloadPolicy\b"),
+        pattern(rb"offload\w*\s*:[\s\w.\[|\"']*bool"),
+        pattern(rb"offload\w*\s*=\s*(True|False)\s*[,)]"),
     )
 
     bad = (

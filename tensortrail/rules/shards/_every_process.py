@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from tensortrail.patterns import pattern
 from tensortrail.rules.shards._of_all_ranks import made_by_all
 from tensortrail.rules.shared.functions import called_here
 from tensortrail.rules.shared.objects import calls_in, keyword
@@ -18,7 +19,7 @@ from tensortrail.rules.view import Module
 _WRITERS = {"torch.save": ("obj", "f"), "safetensors.torch.save_file": ("tensors", "filename")}
 """What they call what is written, and the file."""
 _JOINS = frozenset({"os.path.join", "pathlib.Path", "str", "os.fspath"})
-_OWN = re.compile(
+_OWN = pattern(
     r"rank|local|proc|worker|node|host|pid|uuid|time|temp|tmp|shard|part|device|gpu|world|master"
     r"|main|index|seed|null",
     re.IGNORECASE,

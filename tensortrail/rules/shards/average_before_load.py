@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.classes import classes_named
 from tensortrail.rules.shared.functions import called_here, matched
@@ -13,11 +14,11 @@ from tensortrail.rules.shared.objects import called, given, is_name, names_in, r
 from tensortrail.rules.shared.origins import names_behind
 from tensortrail.rules.view import FunctionNode
 
-_LIBRARIES = re.compile(r"(?:^|\.)(?:AveragedModel|ModelEma\w*|EMAModel|ExponentialMovingAverage)$")
+_LIBRARIES = pattern(r"(?:^|\.)(?:AveragedModel|ModelEma\w*|EMAModel|ExponentialMovingAverage)$")
 _WEIGHTS = frozenset({"parameters", "named_parameters", "state_dict"})
 _COPIES = frozenset({"deepcopy", "clone"})
-_UPDATES = re.compile(r"update|^step$|average|ema", re.IGNORECASE)
-_FILLS = re.compile(r"load|restore|resume|reset|register|copy|sync|init|from_|read", re.IGNORECASE)
+_UPDATES = pattern(r"update|^step$|average|ema", re.IGNORECASE)
+_FILLS = pattern(r"load|restore|resume|reset|register|copy|sync|init|from_|read", re.IGNORECASE)
 
 
 class AverageBeforeLoad(Rule):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import copy
-import re
 
+from tensortrail.patterns import pattern
 from tensortrail.rules.shared.objects import called, is_self, last_name, receiver
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.view import Module
 
-_RANK = re.compile(
+_RANK = pattern(
     r"\b(?:(?:self|args|cfg|config|dist|torch\.distributed|\w+)\.)*"
     r"(?:global_rank|rank|get_rank\(\)|process_index|local_process_index|local_rank|node_rank"
     r"|get_local_rank\(\)|get_global_rank\(\))\s*(?:(?:==|!=) (?!-|None)|(?:not )?in [\[({]-1, 0)"
@@ -18,8 +18,8 @@ _RANK = re.compile(
     r"(?:_zero)?\b|\bis_(?:master|rank0|rank_0|main)(?:_proc|_worker|_node)?\b"
 )
 """`rank == 0` and the names that stand for it: that of a parameter is all that tells of it."""
-_ABOVE_ZERO = re.compile(r"rank(?:\(\))? (?:<|>(?!= 0))|\b0 < \w*rank\b")
-_NAMED = re.compile(r"(?:^|_)rank$|process_index$")
+_ABOVE_ZERO = pattern(r"rank(?:\(\))? (?:<|>(?!= 0))|\b0 < \w*rank\b")
+_NAMED = pattern(r"(?:^|_)rank$|process_index$")
 _GIVES = frozenset("get_rank get_local_rank get_global_rank get_node_rank get_ordinal".split())
 _HOLDS = frozenset("process_index local_process_index global_rank local_rank".split())
 _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})

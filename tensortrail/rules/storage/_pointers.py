@@ -7,6 +7,7 @@ import os
 import re
 
 from tensortrail.findings import Severity
+from tensortrail.patterns import pattern
 from tensortrail.rules import Event, Kind, Module, Timeline
 from tensortrail.rules.shared.functions import called_here, matched
 from tensortrail.rules.shared.lines import reader_of
@@ -14,7 +15,7 @@ from tensortrail.rules.shared.lines import reader_of
 _DEEPEST = 2
 """Functions that give the address they got from another one."""
 # Functions of other files and libraries: what they give is read off their public names.
-_BY_NAME = re.compile(r"^_?(get_)?(storage_ptr|unique_id|storage_id|unique_storage_id)$")
+_BY_NAME = pattern(r"^_?(get_)?(storage_ptr|unique_id|storage_id|unique_storage_id)$")
 
 ALSO_ASKED = (
     "numel", "nbytes", "storage_offset", "!= 0", "is_cuda", "device ==", "is_fake",
@@ -23,8 +24,8 @@ ALSO_ASKED = (
 )  # fmt: skip
 """Words of a condition that rules out tensors without a storage."""
 _POINTER = r"(data_ptr|storage_ptr)\("
-_COMPARED = re.compile(rf"{_POINTER}[^=!<>]*\)\s*(==|(not\s+)?in\s)|==[^=]*{_POINTER}")
-_KEY = re.compile(rf"(\w\[|\{{|\b(add|get|setdefault|pop|discard|remove)\()[^\]}}]*{_POINTER}")
+_COMPARED = pattern(rf"{_POINTER}[^=!<>]*\)\s*(==|(not\s+)?in\s)|==[^=]*{_POINTER}")
+_KEY = pattern(rf"(\w\[|\{{|\b(add|get|setdefault|pop|discard|remove)\()[^\]}}]*{_POINTER}")
 _STORAGES = ("untyped_storage", "storage", "_typed_storage")
 
 

@@ -7,16 +7,15 @@ import re
 from collections.abc import Sequence
 
 from tensortrail.findings import Severity
+from tensortrail.patterns import pattern
 from tensortrail.rules import Kind, Module
 from tensortrail.rules.shared.moves import MOVES
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.shared.sentences import only_logs
 
 # What a function or table is called tells saving from a copy that is left out at worst.
-SAVES = re.compile(
-    r"save|shared|tied|dedup|shard|_storage|storage_|tensor_id|unique", re.IGNORECASE
-)
-_DROPS = re.compile(r"\bdel\b|\.pop\(|remove|resize_\(0")
+SAVES = pattern(r"save|shared|tied|dedup|shard|_storage|storage_|tensor_id|unique", re.IGNORECASE)
+_DROPS = pattern(r"\bdel\b|\.pop\(|remove|resize_\(0")
 _ONE = (Severity.NOTE, "they are taken for one")
 
 
