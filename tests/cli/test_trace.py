@@ -54,7 +54,7 @@ PROGRAMS = {
     "chained exceptions": (
         "try:\n    1/0\nexcept ZeroDivisionError as e:\n    raise RuntimeError('outer') from e"
     ),
-    "an exception of torch's": "import torch\ntorch.ones(2) + torch.ones(3)",
+    "an exception of torch's": "import torch\ntorch.ones(2)[7]",
     "an exception inside a function of torch's": (
         "import torch\ntorch.nn.functional.group_norm(torch.ones(2, 3), 2)"
     ),
@@ -162,7 +162,7 @@ def test_work_while_the_stack_unwinds_does_not_handle_the_exception(tmp_path: Pa
     code, _, errors = traced(tmp_path, "script.py", options=("--rehearse", "cuda"))
     assert code == 1
     assert "  cause    DEV502 " in errors
-    assert "  error DEV502  script.py:10" in errors
+    assert errors.count("DEV502") == 1, "as a note it would be listed once more"
 
 
 def test_no_gpu_is_simulated_where_the_environment_hides_all(

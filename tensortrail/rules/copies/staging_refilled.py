@@ -157,11 +157,12 @@ def down(batches, shape):
         written = (each for each in timeline.events(Did.EARLY) if "writes" in each.facts)
         for events in by_line(written):
             event = events[0]
+            wrote = event.op.removeprefix("aten.").partition(".")[0]
             name = f"`{timeline.name(event.storage)}`" if event.storage else "a pinned buffer"
             yield self.finding_in_run(
                 timeline,
                 event,
-                f"{event.op} writes into {name} before its copy to {event.facts.get('device')} was "
+                f"`{wrote}` writes into {name} before its copy to {event.facts.get('device')} was "
                 "waited for: on a GPU the copy may get the new values, or some of them",
                 confidence=Confidence.HIGH,
                 evidence={"writes": str(len(events))},

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tensortrail.rules.devices.number_types_meet import TYPES
 from tensortrail.tracer.explaining.causes import Cause
-from tensortrail.tracer.explaining.operand import Operand, Origins
+from tensortrail.tracer.explaining.operand import Operand, Origins, shape_of
 from tensortrail.tracer.identity.lines_behind import has_type, is_tensor
 
 ABOUT_SIZES = re.compile(
@@ -22,6 +22,10 @@ ABOUT_SIZES = re.compile(
     re.DOTALL,
 )
 OTHER_ORDER = re.compile(r"view size is not compatible with input tensor's size and stride")
+_EXPECTED = re.compile(
+    r"[Ee]xpected .{0,60}?size [(\[]([\d, ]{1,80})[)\]],? (?:but )?got [(\[]([\d, ]{1,80})[)\]]"
+)
+_NUMBER = re.compile(r"\d+")
 _JOINED_IN = re.compile(r"except in dimension (\d{1,2})")
 _PRODUCTS = ("matmul", "mm", "bmm", "__matmul__", "addmm", "mv")
 
@@ -55,10 +59,24 @@ def cause_of_sizes(op: str, message: str, operands: Sequence[Operand]) -> Cause:
             "Undo the transposition first, or use `.reshape(...)` (`.contiguous().view(...)`), "
             "which copies.",
         )
+    if said := _unexpected(message, operands):
+        return _cause(said, _advice(operands))
     joined = _JOINED_IN.search(message)
     unequal = _unequal(op.rpartition(".")[2], operands, int(joined[1]) if joined else None)
     said = f"{unequal}." if unequal else "The sizes of these operands do not fit together."
     return _cause(said, _advice(operands))
+
+
+def _unexpected(message: str, operands: Sequence[Operand]) -> str:
+    """The operand that the message has the size of, and the size that it names instead."""
+    found = _EXPECTED.search(message)
+    if found is None:
+        return ""
+    wanted, got = (tuple(map(int, _NUMBER.findall(each))) for each in found.groups())
+    which = next((each for each in operands if each.shape == got), None)
+    if which is None:
+        return ""
+    return f"{_called(which)} is {shape_of(which)} where {'x'.join(map(str, wanted))} is expected."
 
 
 class _Side(NamedTuple):
@@ -107,7 +125,8 @@ def _advice(operands: Sequence[Operand]) -> str:
 
 def _called(operand: Operand) -> str:
     """As it is called there, or in the operation's own words."""
-    return f"`{operand.name or operand.argument}`"
+    name = operand.name.partition(" (")[0]
+    return f"`{name or operand.argument}`"
 
 
 def _cause(cause: str, advice: str) -> Cause:

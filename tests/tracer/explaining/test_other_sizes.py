@@ -88,6 +88,7 @@ def test_what_the_code_of_a_library_refuses_is_listed_from_the_line_that_calls_i
     told = explained(tmp_path, program)
     assert f"net at {HERE}:{line_of('net(torch.ones(4, 5, 4), state)')}" in told
     assert "state[0]  cpu  float32 1x8x8" in told
+    assert "cause    `state[0]` is 1x8x8 where 1x4x8 is expected." in told
     assert f"from {HERE}:{line_of('state = (torch')}" in told
 
 
