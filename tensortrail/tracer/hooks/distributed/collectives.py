@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -81,8 +81,9 @@ def _around(recorder: Recorder, depth: Depth, standing: Standing) -> Around:
         if depth.inside:
             return original(*args, **kwargs)
         depth.inside = True
-        recorder.fresh_memory.given(_tensors(args, kwargs))
-        sizes = recorder.guarded(_sizes, args, kwargs) or []
+        given = [tensor for _, tensor in tensors_in(args, kwargs)]
+        recorder.fresh_memory.given(given)
+        sizes = recorder.guarded(_sizes, given) or []
         said = recorder.guarded(_began, standing, " of ".join([original.__name__, *sizes[:1]]))
         began = time.perf_counter_ns()
         failed = True
@@ -126,16 +127,13 @@ def _ended(
     recorder.note(Did.COLLECTIVE, op=op, facts=facts)
 
 
-def _sizes(_: Recorder, args: Any, kwargs: Any) -> list[str]:
+def _sizes(_: Recorder, given: Sequence[Any]) -> list[str]:
     """Of what this rank gives and takes: the same on all ranks, or they do not fit together."""
     with DisableTorchFunction():
-        given = islice(_tensors(args, kwargs), MOST_SIZES)
-        return [f"{str(each.dtype)[6:]} {_by(each.shape)}" for each in given]
+        return [_size(each.dtype, each.shape) for each in given[:MOST_SIZES]]
 
 
-def _by(shape: Iterable[int]) -> str:
-    return "x".join(map(str, shape)) or "number"
-
-
-def _tensors(args: Any, kwargs: Any) -> Iterator[Any]:
-    return (tensor for _, tensor in tensors_in(args, kwargs))
+@functools.lru_cache(maxsize=4096)
+def _size(dtype: torch.dtype, shape: torch.Size) -> str:
+    """Programs send the same sizes again and again."""
+    return f"{str(dtype)[6:]} {'x'.join(map(str, shape)) or 'number'}"
