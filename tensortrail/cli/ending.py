@@ -118,7 +118,7 @@ class Ending:
         for line in self._lines_before(timeline, report):
             say(f"tensortrail: {line}")
         shown = os.path.relpath(self._running.directory)
-        told = self._running.explained_by if self._explained else ()
+        told = self._running.explained_by if self._explained else None
         write_beside(closing(timeline, report.findings, shown, color, self.ended, told))
 
     def _lines_before(self, timeline: RunTimeline, report: Report) -> Iterator[str]:

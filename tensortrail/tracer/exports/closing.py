@@ -29,19 +29,19 @@ def closing(
     directory: str,
     color: bool = False,
     ended: str = "",
-    explained: Sequence[Finding] = (),
+    explained: Sequence[Finding] | None = None,
 ) -> str:
     """`ended` tells of an exception that ended the program and was not explained. Where one was,
-    the explanation has told those findings, with what to change."""
+    the explanation has told those findings, if not another cause, with what to change."""
     summary = Summary(timeline)
     events = counted(sum(summary.counts.values()), "event")
     lines = [inert(f"tensortrail: {events} in {directory}")]
     lines += _moved(summary.moves_by_line)
     if met := summary.meetings:
         lines.append(f"  {counted(len(met), 'place')} where tensors of different devices met")
-    told = {_key(each) for each in explained}
+    told = {_key(each) for each in explained or ()}
     rest = [each for each in findings if _key(each) not in told]
-    if rest or not findings:
+    if rest or explained is None:
         lines += shown(lines_of(rest, changes=True), MOST_FINDINGS, color)
     if ended and not findings:
         lines.append(inert(f"  {ended}"))

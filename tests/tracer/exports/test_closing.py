@@ -112,4 +112,5 @@ def test_what_the_explanation_told_is_not_told_again(tmp_path: Path) -> None:
     told = closing(timeline, findings, "run", explained=findings)
     assert "DEV502" not in told
     assert "no findings" not in told
+    assert "no findings" not in closing(timeline, (), "run", explained=())
     assert "  patch: tensortrail fix run --unsafe-fixes --diff\n" in told
