@@ -39,20 +39,15 @@ def closing(
     lines += _moved(summary.moves_by_line)
     if met := summary.meetings:
         lines.append(f"  {counted(len(met), 'place')} where tensors of different devices met")
-    told = {_key(each) for each in explained or ()}
-    rest = [each for each in findings if _key(each) not in told]
-    if rest or explained is None:
-        lines += shown(lines_of(rest, changes=True), MOST_FINDINGS, color)
+    if findings or explained is None:
+        told = lines_of(findings, changes=True, told=explained or ())
+        lines += shown(told, MOST_FINDINGS, color)
     if ended and not findings:
         lines.append(inert(f"  {ended}"))
     lines += _without_gpu(timeline, findings, summary)
     lines += _still_open(timeline)
     lines += (inert(each) for each in commands(any(map(has_patch, findings)), directory))
     return "\n".join(lines) + "\n"
-
-
-def _key(finding: Finding) -> tuple[str, str, int]:
-    return finding.code, os.path.abspath(finding.site.file), finding.site.line
 
 
 def commands(patch: bool, directory: str) -> Iterator[str]:

@@ -110,7 +110,9 @@ def test_what_the_explanation_told_is_not_told_again(tmp_path: Path) -> None:
     findings = found(timeline)
     assert len(findings) == 1
     told = closing(timeline, findings, "run", explained=findings)
-    assert "DEV502" not in told
-    assert "no findings" not in told
+    assert "  error DEV502  " in told
+    assert "  is explained above\n" in told
+    assert "`mean` was made on cpu" not in told
+    assert "    change  " not in told
     assert "no findings" not in closing(timeline, (), "run", explained=())
     assert "  patch: tensortrail fix run --unsafe-fixes --diff\n" in told
