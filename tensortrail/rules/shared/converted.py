@@ -31,16 +31,17 @@ def made_at(timeline: Timeline, storage: Storage | None, until: Event) -> str:
 
 
 def first_of_type(timeline: Timeline, kind: str, until: Event) -> str:
-    """What brought the type into the run, in words to be put behind a tensor that was computed;
-    weights have types of their own. "" where it is not known."""
-    for event in timeline.events(*MAKES):
-        storage = event.storage
-        if event.time >= until.time:
-            break
-        of_type = storage is not None and storage.dtype == kind and event.process == until.process
-        if of_type and storage is not None and storage.shape and not timeline.is_named(storage):
-            return f" (the first {kind} tensor of this run: {doer(event)})"
-    return ""
+    """What brought the type into the run, in words to be put behind a tensor that was computed. ""
+    where a weight has that type: it may come from there."""
+    made = [
+        event
+        for event in timeline.events(*MAKES)
+        if event.storage is not None and event.storage.dtype == kind and event.storage.shape
+        if event.process == until.process and event.time < until.time
+    ]
+    if not made or any(each.storage and timeline.is_named(each.storage) for each in made):
+        return ""
+    return f" (the first {kind} tensor of this run: {doer(made[0])})"
 
 
 def _converts(event: Event) -> bool:
