@@ -147,6 +147,17 @@ class Setting:
         at = f"{self.at.file}:{self.at.line}" if self.at else ""
         return ", ".join(filter(None, (self.where, at)))
 
+    @property
+    def is_argument(self) -> bool:
+        """Of the program's own call of torch, and not of a library or the environment."""
+        return self.library == "torch" and self.where != "environment"
+
+    @property
+    def said(self) -> str:
+        place = f" ({self.place})" if self.place else ""
+        said = f"{self.name}={self.value}{place}: {self.why}"
+        return said if self.is_argument else f"{self.library}: {said}"
+
 
 @alike
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -176,8 +187,7 @@ class Finding:
         for fix in self.fixes:
             return fix.description
         for setting in self.settings:
-            place = f" ({setting.place})" if setting.place else ""
-            return f"{setting.library}: {setting.name}={setting.value}{place}: {setting.why}"
+            return setting.said
         return ""
 
     @property

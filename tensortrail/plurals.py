@@ -11,3 +11,8 @@ def _several(noun: str) -> str:
     if noun.endswith("ss"):
         return f"{noun}es"
     return f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
+
+
+def ordinal(number: int) -> str:
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{'th' if number % 100 in (11, 12, 13) else ending}"

@@ -118,7 +118,8 @@ class Ending:
         for line in self._lines_before(timeline, report):
             say(f"tensortrail: {line}")
         shown = os.path.relpath(self._running.directory)
-        write_beside(closing(timeline, report.findings, shown, color, self.ended, self._explained))
+        told = self._running.explained_by if self._explained else None
+        write_beside(closing(timeline, report.findings, shown, color, self.ended, told))
 
     def _lines_before(self, timeline: RunTimeline, report: Report) -> Iterator[str]:
         """What was asked for beside the findings, and what went wrong in looking for them."""

@@ -73,6 +73,8 @@ class Rule:
     fewer than six of ten were worth acting on."""
     passes_clear: ClassVar[bool] = True
     """A run that passed a line without harm speaks against a finding there."""
+    compares_ranks: ClassVar[bool] = False
+    """Its half for runs looks at all ranks together; that of others at one after the other."""
     explains: ClassVar[Sequence[str]] = ()
     """Codes of findings that say less about the same line, in a run or in code: not reported."""
     needs_callers: ClassVar[bool] = False

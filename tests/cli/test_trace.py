@@ -54,7 +54,7 @@ PROGRAMS = {
     "chained exceptions": (
         "try:\n    1/0\nexcept ZeroDivisionError as e:\n    raise RuntimeError('outer') from e"
     ),
-    "an exception of torch's": "import torch\ntorch.ones(2) + torch.ones(3)",
+    "an exception of torch's": "import torch\ntorch.ones(2)[7]",
     "an exception inside a function of torch's": (
         "import torch\ntorch.nn.functional.group_norm(torch.ones(2, 3), 2)"
     ),

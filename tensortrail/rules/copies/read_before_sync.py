@@ -266,7 +266,8 @@ def collect(buff):
         )
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
-        for events in by_line(timeline.events(Did.EARLY)):
+        reads = (each for each in timeline.events(Did.EARLY) if "writes" not in each.facts)
+        for events in by_line(reads):
             event = events[0]
             storage = event.storage
             what = f"`{timeline.name(storage)}`" if storage else "A tensor"

@@ -3,10 +3,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.findings import Confidence, Finding, Severity
-from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
+from tensortrail.rules import Bad, Did, Good, Module, Rule, Timeline
 from tensortrail.rules.shared.functions import called_here
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.lines import by_line
 from tensortrail.rules.shared.moves import ACCELERATORS
 from tensortrail.rules.shared.objects import (
     called,
@@ -21,6 +22,10 @@ from tensortrail.rules.shared.sentences import one_line
 
 _WAITS = frozenset("synchronize wait item tolist cpu numpy query result join get recv".split())
 _WRITES = frozenset({"copy_", "fill_", "zero_", "normal_", "random_", "uniform_", "add_", "mul_"})
+CHANGE = (
+    "wait before it is written again: `copied = torch.cuda.Event(); copied.record()` after the "
+    "copy and `copied.synchronize()` here, or two buffers in turn"
+)
 
 
 class StagingRefilled(Rule):
@@ -30,6 +35,9 @@ class StagingRefilled(Rule):
     Reports a loop that writes into a pinned tensor, made before the loop, and copies it to a GPU
     with `non_blocking=True`, if nothing in the loop waits for the copy: no `synchronize`, no event,
     and nothing that reads a value of the GPU.
+
+    In a run with simulated GPUs, reports the write itself, wherever it stands, if nothing has
+    waited for the copy.
 
     Not reported: a ring of several buffers, and a buffer that is filled from the GPU.
 
@@ -144,6 +152,22 @@ def down(batches, shape):
 """
         ),
     )
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        written = (each for each in timeline.events(Did.EARLY) if "writes" in each.facts)
+        for events in by_line(written):
+            event = events[0]
+            wrote = event.op.removeprefix("aten.").partition(".")[0]
+            name = f"`{timeline.name(event.storage)}`" if event.storage else "a pinned buffer"
+            yield self.finding_in_run(
+                timeline,
+                event,
+                f"`{wrote}` writes into {name} before its copy to {event.facts.get('device')} was "
+                "waited for: on a GPU the copy may get the new values, or some of them",
+                confidence=Confidence.HIGH,
+                evidence={"writes": str(len(events))},
+                fixes=[Fix(CHANGE, Safety.DISPLAY, ())],
+            )
 
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from tensortrail.findings import Finding, Fix, Safety, Severity, Site
-from tensortrail.rules import Did, Event, Rule, Storage, Timeline
+from tensortrail.rules import Event, Rule, Storage, Timeline
+from tensortrail.rules.shared.converted import converted_by
 from tensortrail.rules.shared.hook_events import hooks_telling
-from tensortrail.rules.shared.lines import doer, place
+from tensortrail.rules.shared.lines import place
 from tensortrail.rules.shared.operands import named
 
 CHANGE = (
@@ -94,7 +95,5 @@ def _written(timeline: Timeline, event: Event) -> str:
 
 
 def _made(timeline: Timeline, storage: Storage, event: Event) -> str:
-    for each in reversed(timeline.history(storage, event)):
-        if each.did in (Did.COPY, Did.MOVE) and each.storage == storage:
-            return f", made so by {doer(each)}"
-    return ""
+    by = converted_by(timeline, storage, event)
+    return f", made so {by}" if by else ""

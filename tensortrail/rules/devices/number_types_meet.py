@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
-from tensortrail.rules import Did, Event, Rule, Storage, Timeline
+from tensortrail.rules import Event, Rule, Timeline
+from tensortrail.rules.shared.converted import converted_by, first_of_type, made_at
 from tensortrail.rules.shared.failures import errors, weight
-from tensortrail.rules.shared.lines import doer, where
 from tensortrail.rules.shared.module_paths import in_python
 from tensortrail.rules.shared.operands import Operand, called, operands
 
@@ -69,19 +69,20 @@ class NumberTypesMeet(Rule):
     ) -> Finding:
         event = events[0]
         severity, confidence = weight(timeline, events)
-        said = ", ".join(f"{called(timeline, each)} is {kind}" for each, kind in types)
-        lines = (_converted(timeline, event, each, kind) for each, kind in types)
-        made = [line for line in lines if line][:1]
+        of_weights = {kind for each, kind in types if _is_weight(timeline, each)}
+        said = "; ".join(
+            _said(timeline, event, each, kind, kind not in of_weights) for each, kind in types
+        )
         storages = [each.storage for each, _ in types]
         return self.finding_in_run(
             timeline,
             event,
-            f"`{event.op}` is given different types: {'; '.join([said, *made])}",
+            f"`{event.op}` is given different types: {said}",
             severity=severity,
             confidence=confidence,
             about=next((each for each in storages if each is not None), None),
             met=storages,
-            fixes=[Fix(_advice(timeline, types), Safety.DISPLAY, ())],
+            fixes=[Fix(_advice(timeline, event, types), Safety.DISPLAY, ())],
         )
 
 
@@ -93,27 +94,25 @@ def _types(timeline: Timeline, event: Event) -> Iterator[tuple[Operand, str]]:
             yield operand, kind
 
 
-def _converted(timeline: Timeline, event: Event, operand: Operand, kind: str) -> str:
-    """A parameter is given the converted tensor, which may have been seen to be made."""
-    storage: Storage | None = operand.storage
-    history = list(timeline.history(storage, event)) if storage else []
+def _is_weight(timeline: Timeline, operand: Operand) -> bool:
+    return operand.storage is not None and timeline.is_named(operand.storage)
+
+
+def _said(timeline: Timeline, event: Event, operand: Operand, kind: str, odd: bool) -> str:
+    """What it is, and the line that made it so; of a type that no weight has, which line brought
+    it into the run."""
     name = called(timeline, operand)
-    for did in (Did.COPY, Did.SWAP):
-        for each in reversed(history):
-            if each.did is did and _converts(each, kind):
-                by = f" by {doer(each)}" if did is Did.COPY else where(each)
-                return f"{name} was made {kind}{by}"
-    return ""
+    if by := converted_by(timeline, operand.storage, event):
+        return f"{name} is {kind}, made so {by}"
+    if at := made_at(timeline, operand.storage, event):
+        return f"{name} is {kind}, made {at}"
+    return f"{name} is {kind}{first_of_type(timeline, kind, event) if odd else ''}"
 
 
-def _converts(event: Event, kind: str) -> bool:
-    before, after = event.other, event.storage
-    return before is not None and after is not None and after.dtype == kind != before.dtype
-
-
-def _advice(timeline: Timeline, types: list[tuple[Operand, str]]) -> str:
-    """Weights follow the input that comes to them, where only they are known by name."""
-    weights = [each for each in types if each[0].storage and timeline.is_named(each[0].storage)]
+def _advice(timeline: Timeline, event: Event, types: list[tuple[Operand, str]]) -> str:
+    """Weights follow the input that comes to them, where only they are known by name; what the
+    program made with a type follows the rest."""
+    weights = [each for each in types if _is_weight(timeline, each[0])]
     others = [each for each in types if each not in weights]
     if weights and others:
         name, kind = called(timeline, weights[0][0]).strip("`"), others[0][1]
@@ -127,4 +126,9 @@ def _advice(timeline: Timeline, types: list[tuple[Operand, str]]) -> str:
             f"bring both to one type: `{owner}.to(torch.{kind})`, or `.to(torch.{weights[0][1]})` "
             "of what it is given"
         )
+    made = [(each, at) for each, _ in types if (at := made_at(timeline, each.storage, event))]
+    if len(made) == 1:
+        (own, at), kinds = made[0], {kind for each, kind in types if each is not made[0][0]}
+        if len(kinds) == 1:
+            return f"make {called(timeline, own)} with `dtype=torch.{kinds.pop()}` {at}"
     return "bring all of them to one type"

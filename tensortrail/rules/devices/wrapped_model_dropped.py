@@ -3,11 +3,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.findings import Finding, Fix, Safety, Severity
-from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.findings import Finding, Fix, Safety, Severity, Site
+from tensortrail.rules import Bad, Good, Module, Rule, Timeline
 from tensortrail.rules.devices._dropped import is_provoked
 from tensortrail.rules.devices._lost_names import WRAPPERS
+from tensortrail.rules.shared.hook_events import hooks_telling
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.lines import place
 from tensortrail.rules.shared.objects import called, receiver, resolved_name
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.shared.prepared import is_prepared
@@ -18,6 +20,7 @@ _MAKE_ANOTHER = WRAPPERS | frozenset(
     "torch.ao.quantization.quantize_dynamic torch.fx.symbolic_trace".split()
 )
 _METHODS = ("merge_and_unload",)
+OF_RESULT = "save what it returned: `model = model.merge_and_unload()`"
 _SAVE = ("save_pretrained", "state_dict", "push_to_hub", "save_model", "save")
 _ONE = "another model, which is"
 
@@ -32,6 +35,8 @@ class WrappedModelDropped(Rule):
       `torch.nn.DataParallel(model)`, `DistributedDataParallel(model)`, `quantize_dynamic(model)`;
     - `model.merge_and_unload()` of peft;
     - `accelerator.prepare(model, optimizer, loader)` of accelerate.
+
+    In a recorded run, reports the save of a model of peft whose adapter was merged before.
 
     Not reported: a call that is expected to raise.
 
@@ -167,6 +172,18 @@ def train(net, optimizer, data, pipeline):
 """
         ),
     )
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for event in hooks_telling(timeline, "merged away"):
+            file, line, *_ = event.facts["merged away"] or ("", 0)
+            at = place(Site(str(file), int(line))) if file else ""
+            yield self.finding_in_run(
+                timeline,
+                event,
+                f"this saves an adapter without weights: `merge_and_unload()`{at} has put them "
+                "into the model that it returned, and this is the wrapper that is left",
+                fixes=[Fix(OF_RESULT, Safety.DISPLAY, ())],
+            )
 
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):

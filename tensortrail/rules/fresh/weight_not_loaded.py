@@ -82,10 +82,11 @@ class WeightNotLoaded(Rule):
         lacks = f"{file} has no values for {names}: {read}"
         if other:
             weights, missing = (int(load.facts[key]) for key in ("weights", "missing"))
+            why = _prefixed(load) or "it is the checkpoint of another class"
             lacks = (
                 f"{file} fits {weights - missing} of {weights} weights of "
                 f"{load.facts.get('model')}, and {load.facts['unused_count']} of its keys fit "
-                f"none: it is the checkpoint of another class, and {read}"
+                f"none: {why}, and {read}"
             )
         note = first.op == _AT_THE_END or _is_a_part(load)
         return self.finding_in_run(
@@ -97,6 +98,17 @@ class WeightNotLoaded(Rule):
             met=[each.storage for each in left],
             evidence={"weights": str(len(left))},
         )
+
+
+def _prefixed(load: Event) -> str:
+    """Keys of the file that have something before the names of the weights."""
+    unused, left = (list(map(str, load.facts.get(key, ()))) for key in ("unused", "left"))
+    firsts = {each.split(".")[0] for each in unused}
+    roots = {each.split(".")[0] for each in left}
+    seconds = {each.partition(".")[2].split(".")[0] for each in unused}
+    if len(firsts) != 1 or firsts & roots or not roots.issuperset(seconds):
+        return ""
+    return f"its keys begin with `{firsts.pop()}.`, which those of the model do not"
 
 
 def _is_a_part(load: Event) -> bool:

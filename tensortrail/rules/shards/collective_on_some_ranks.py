@@ -3,14 +3,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.findings import Confidence, Finding, Severity
-from tensortrail.rules import Bad, Good, Guard, Module, Rule
+from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
+from tensortrail.rules import Bad, Good, Guard, Module, Rule, Timeline
 from tensortrail.rules.shards._of_all_ranks import (
     WAITS_ALWAYS,
     is_of_accelerator,
     made_by_all,
     mentions_sharding,
 )
+from tensortrail.rules.shards._parted_ranks import parted
 from tensortrail.rules.shared.functions import outermost_function
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called
@@ -30,6 +31,9 @@ class CollectiveOnSomeRanks(Rule):
     - `save_state`, `gather`, `reduce` and `wait_for_everyone` of an Accelerator;
     - `save_checkpoint` and `load_checkpoint` of a DeepSpeed engine;
     - `state_dict()` of a model that the function has wrapped in FSDP.
+
+    In a recorded run, reports a collective that failed while another rank was in another one, or
+    gave a tensor of another size or type to the same one.
 
     Reported as a note: `save_state`, `load_state`, `get_state_dict` of an Accelerator, unless the
     file names FSDP or DeepSpeed (then a warning). They wait for other processes only with one of
@@ -58,6 +62,7 @@ class CollectiveOnSomeRanks(Rule):
     severity = Severity.ERROR
     confidence = Confidence.MEDIUM
     notes = False
+    compares_ranks = True
     triggers = (("distributed", "rank"), ("distributed", "RANK"), ("distributed", "is_main"),
                 ("ccelerat", "process"), ("save_checkpoint", "rank"),
                 ("save_checkpoint", "is_main"))  # fmt: skip
@@ -250,6 +255,14 @@ def train(model, optimizer, saver, loss, folder):
 """
         ),
     )
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for each in parted(timeline):
+            sure = Confidence.HIGH
+            fixes = [Fix(each.change, Safety.DISPLAY, ())]
+            yield self.finding_in_run(
+                timeline, each.failed, str(each), confidence=sure, fixes=fixes
+            )
 
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):

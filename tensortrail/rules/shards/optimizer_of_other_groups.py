@@ -7,6 +7,9 @@ from typing import Any
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Did, Event, Rule, Timeline
 from tensortrail.rules.shared.failures import was_handled
+from tensortrail.rules.shared.sentences import first_of
+
+OTHER_CLASS = "make the class that was saved, or leave its state out and start with a new one"
 
 
 class OptimizerOfOtherGroups(Rule):
@@ -16,6 +19,7 @@ class OptimizerOfOtherGroups(Rule):
     In a recorded run, reports an optimizer's `load_state_dict` that
 
     - failed because the number of groups, or of the parameters in one, differs from the saved one;
+    - failed because the states are those of another class of optimizer;
     - succeeded with states of other shapes than their parameters.
 
     Reported as a note: a failure that the program catches.
@@ -55,8 +59,24 @@ class OptimizerOfOtherGroups(Rule):
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         for event in timeline.events(Did.HOOK):
-            if "groups there" in event.facts or "shapes" in event.facts:
+            if "keeps" in event.facts:
+                yield self._of_another_class(timeline, event)
+            elif "groups there" in event.facts or "shapes" in event.facts:
                 yield self._found(timeline, event)
+
+    def _of_another_class(self, timeline: Timeline, event: Event) -> Finding:
+        facts = event.facts
+        made = _line(facts.get("made"))
+        keeps = first_of([f"`{each}`" for each in facts["keeps"]], 3)
+        return self.finding_in_run(
+            timeline,
+            event,
+            f"`{facts['optimizer']}`" + (f", made at {made}," if made else "") + " is given the "
+            f"state of another class of optimizer: it has {keeps} for each parameter, and no "
+            f"`{facts['lacks']}`",
+            severity=Severity.NOTE if was_handled(timeline, event) else None,
+            fixes=[Fix(OTHER_CLASS, Safety.DISPLAY, ())],
+        )
 
     def _found(self, timeline: Timeline, event: Event) -> Finding:
         facts = event.facts

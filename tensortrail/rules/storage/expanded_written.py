@@ -5,11 +5,15 @@ import bisect
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
-from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules import Bad, Good, Module, Rule, Timeline
+from tensortrail.rules.shared.history import put_there
+from tensortrail.rules.shared.hook_events import hooks_telling
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.lines import where
 from tensortrail.rules.shared.objects import called, receiver, within
 
 _EXPANDS = ("expand", "expand_as", "broadcast_to")
+COPY = "register a copy, `.expand(...).clone()`, or the small tensor, and expand it in `forward`"
 
 
 class ExpandedWritten(Rule):
@@ -18,6 +22,8 @@ class ExpandedWritten(Rule):
     ## What it does
     Reports `x[i] = ...`, `x += ...` and methods such as `x.add_(...)` on what `expand`, `expand_as`
     or `broadcast_to` gave, in the same function, if it was not copied in between.
+
+    In a recorded run, reports a `load_state_dict` that failed because a buffer is such a tensor.
 
     A note where all of the rows are written: torch refuses that as soon as there are two, so that
     code which runs has one.
@@ -125,6 +131,20 @@ def hidden(x, rows):
 """
         ),
     )
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for event in hooks_telling(timeline, "spread"):
+            storage = timeline.storage(event.process, event.facts["storage"])
+            made = put_there(timeline, storage, event) if storage else None
+            at = f", made{where(made)}," if made is not None else ""
+            yield self.finding_in_run(
+                timeline,
+                event,
+                f"`{event.facts['spread']}`{at} was expanded: many of its elements are one in "
+                "memory, so that nothing can be loaded into it",
+                about=storage,
+                fixes=[Fix(COPY, Safety.DISPLAY, ())],
+            )
 
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):

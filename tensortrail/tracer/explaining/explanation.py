@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from traceback import walk_tb
 from typing import Any, NamedTuple
 
+from torch.multiprocessing import ProcessRaisedException
+
 from tensortrail.findings import Finding, Setting, Site
 from tensortrail.rules.offload.out_of_memory import OutOfMemory
 from tensortrail.rules.shared.refused_memory import Shortage, shortage
@@ -18,17 +20,21 @@ from tensortrail.tracer.explaining.compared_devices import compared
 from tensortrail.tracer.explaining.failed_save import finding_of_save, saves
 from tensortrail.tracer.explaining.first_meeting import first_meeting, first_operand
 from tensortrail.tracer.explaining.fitting import fitting
+from tensortrail.tracer.explaining.given_at_line import given
 from tensortrail.tracer.explaining.names_in_traceback import Scene
 from tensortrail.tracer.explaining.operand import Operand, compared_operand, operands_of
+from tensortrail.tracer.explaining.other_sizes import cause_of_sizes, origins_by, refuses_sizes
 from tensortrail.tracer.explaining.phase_traces import beginning
 from tensortrail.tracer.explaining.settings_of_cause import settings_of
 from tensortrail.tracer.explaining.standing_findings import standing_findings
+from tensortrail.tracer.identity.lines_behind import is_tensor
 from tensortrail.tracer.identity.sites import OWNERS, USER
 from tensortrail.tracer.noticing.failed_operands import Failure, Failures
 from tensortrail.tracer.reading.timeline import RunTimeline
 
 MAY_BE_FOUND = (
     KeyError, RuntimeError, ValueError, TypeError, AttributeError, pickle.PickleError,
+    ProcessRaisedException,
 )  # fmt: skip
 """Exceptions that a finding of the run may explain, whatever their message."""
 
@@ -71,8 +77,8 @@ def explain(
     known = _known_of(error, failures)
     timeline = opened() if opened and _may_be_of_tensors(known) else None
     standing = _standing(known, timeline, phase) if timeline else ()
-    if not known.told and not standing and not (known.failure and _mixed(known.failure)):
-        return None if known.failure else _of_assert(error, failures, opened)
+    if not known.told and not standing and not (known.failure and _of_operands(known.failure)):
+        return None if known.failure else _of_line(error, failures, opened)
     explained = _explained(known, standing, timeline, phase)
     return explained if _says_anything(explained) else None
 
@@ -118,16 +124,21 @@ def _explained(
     met = first_meeting(failure, timeline, since) if failure and timeline else None
     filled = tuple(vars(link).get("filled", ())) if lack else ()
     settings = () if standing else tuple(settings_of(match, timeline, failure, lack))
+    origins = origins_by(failure.message) if failure and not _mixed(failure) else None
+    operands = tuple(operands_of(failure, scene, timeline, origins)) if failure else ()
+    cause = fitting(match.cause) if match else None
+    if cause is None and failure and refuses_sizes(failure.message) and operands:
+        cause = cause_of_sizes(failure.op, failure.message, operands)
     return Explanation(
         error=_line(known.error),
         hidden=tuple(_line(each) for each, _ in known.chain[1:]),
         op=failure.op if failure else "",
         at=scene.user_site(),
         raised=_raised(failure, timeline) if failure and timeline else None,
-        operands=tuple(operands_of(failure, scene, timeline)) if failure else (),
+        operands=operands,
         first=first_operand(met, timeline),
         met=met,
-        cause=fitting(match.cause) if match else None,
+        cause=cause,
         findings=standing,
         settings=settings,
         needed=str(lack) if lack and not standing else "",
@@ -155,30 +166,30 @@ def _says_anything(told: Explanation) -> bool:
     return any(parts) or bool(told.needed or told.holders or told.filled)
 
 
-def _of_assert(
+def _of_line(
     error: BaseException, failures: Failures | None, opened: Callable[[], RunTimeline] | None
 ) -> Explanation | None:
-    """Of an assert that compares devices: where the tensors lie that it asked."""
-    if failures is None or opened is None or not isinstance(error, AssertionError):
+    """Of the tensors in the program's line: an assert compares their devices, or a library's code
+    refuses their sizes."""
+    if failures is None or opened is None:
         return None
     scene = Scene(error)
-    entries = [
-        (name, tensor, failures.storages.entry(tensor))
-        for name, tensor in compared(error, scene.user_frame())
-    ]
+    if (refused := given(error, scene.user_frame())) is not None:
+        op, tensors, may = refused.called, refused.tensors, is_tensor
+    else:
+        asked = compared(error, scene.user_frame())
+        op, tensors, may = "the comparison", [(name, x, x) for name, x in asked], None
+    entries = [(*each, failures.storages.entry(each[1])) for each in tensors]
     if not entries:
         return None
     timeline = opened()
-    return Explanation(
-        error=_line(error),
-        op="the comparison",
-        at=scene.user_site(),
-        operands=tuple(
-            compared_operand(name, tensor, timeline.here(entry.number), timeline, scene)
-            for name, tensor, entry in entries
-            if entry is not None
-        ),
+    operands = tuple(
+        compared_operand(name, tensor, timeline.here(entry.number), timeline, scene, held, may)
+        for name, tensor, held, entry in entries
+        if entry is not None
     )
+    cause = cause_of_sizes(op, str(error), operands) if refused is not None else None
+    return Explanation(_line(error), op=op, at=scene.user_site(), operands=operands, cause=cause)
 
 
 def _failed(
@@ -208,6 +219,11 @@ def _telling(told: Sequence[tuple[BaseException, Match]]) -> tuple[BaseException
         if not found.cause.catch_all:
             return link, found
     return told[-1] if told else None
+
+
+def _of_operands(failure: Failure) -> bool:
+    """They lie on several devices, or do not fit together."""
+    return _mixed(failure) or (bool(failure.operands) and refuses_sizes(failure.message))
 
 
 def _mixed(failure: Failure) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import os
 from collections.abc import Callable, Iterator, Sequence
 
@@ -11,11 +12,12 @@ from tensortrail.rules.shared.sizes import memory
 from tensortrail.rules.timeline import Did, Event
 from tensortrail.tracer.explaining import memory_table
 from tensortrail.tracer.explaining.explanation import Explanation
-from tensortrail.tracer.explaining.operand import Operand
+from tensortrail.tracer.explaining.operand import Operand, shape_of
 from tensortrail.tracer.reading.sentences import short, who
 
 Paint = Callable[[str, str], str]
 _CODES = {"bold": "1", "red": "1;31", "cyan": "1;36", "green": "1;32", "dim": "2"}
+MOST_SHOWN = 80
 _VERBS = {Did.CREATE: "made", Did.LOAD: "read", Did.SWAP: "put in place", Did.STAGE: "staged"}
 
 
@@ -38,6 +40,8 @@ def _lines(told: Explanation, paint: Paint) -> Iterator[str]:
         place = f" at {_place(told.at)}" if told.at else ""
         given = " was given" if told.operands else ""
         yield f"  {paint('bold', inert(told.op))}{place}{_thread(told)}{given}"
+    elif told.at is not None and told.cause is not None and not told.findings:
+        yield f"  {paint('bold', 'at')}       {_place(told.at)}{_source(told.at)}"
     yield from _operands(told.operands, paint)
     if told.met is not None and told.first is not None:
         where = f" at {_place(told.met.site)}" if told.met.site else ""
@@ -57,7 +61,7 @@ def _lines(told: Explanation, paint: Paint) -> Iterator[str]:
         if told.cause.advice:
             yield f"  {paint('green', 'change')}   {told.cause.advice}"
     for setting in told.settings:
-        yield f"  {paint('green', 'setting')}  {_setting(setting)}"
+        yield f"  {_setting(setting, paint)}"
     if not told.findings and told.cause is not None and told.cause.see:
         yield f"  {paint('dim', 'see')}      {', '.join(told.cause.see)}"
 
@@ -85,7 +89,7 @@ def _found(told: Explanation, paint: Paint) -> Iterator[str]:
         for fix in finding.fixes:
             yield f"  {paint('green', 'change')}   {inert(fix.description)}"
         for setting in finding.settings:
-            yield f"  {paint('green', 'setting')}  {_setting(setting)}"
+            yield f"  {_setting(setting, paint)}"
 
 
 def _line(site: Site) -> tuple[str, int]:
@@ -111,8 +115,7 @@ def _operands(operands: Sequence[Operand], paint: Paint) -> Iterator[str]:
 
 
 def _tensor(operand: Operand) -> str:
-    shape = "x".join(map(str, operand.shape)) or "scalar"
-    return f"{operand.dtype} {shape}"
+    return f"{operand.dtype} {shape_of(operand)}"
 
 
 def _placed(event: Event) -> str:
@@ -136,9 +139,11 @@ def _place(site: Site) -> str:
     return inert(f"{short(site.file)}:{site.line}{function}")
 
 
-def _setting(setting: Setting) -> str:
-    where = f" ({inert(setting.place)})" if setting.place else ""
-    return (
-        inert(f"{setting.library}: {setting.name}={setting.value}")
-        + f"{where}: {inert(setting.why)}"
-    )
+def _source(site: Site) -> str:
+    line = linecache.getline(site.file, site.line).strip()[:MOST_SHOWN]
+    return f": {inert(line)}" if line else ""
+
+
+def _setting(setting: Setting, paint: Paint) -> str:
+    label = "argument" if setting.is_argument else "setting "
+    return f"{paint('green', label)} {inert(setting.said)}"

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from tensortrail.findings import Site
-from tensortrail.tracer.identity.lines_behind import lines_behind
+from tensortrail.tracer.identity.lines_behind import May, lines_behind
 from tensortrail.tracer.identity.sites import OURS, OWNERS, USER, function_name
 from tensortrail.tracer.identity.variables import variables
 
@@ -30,6 +30,10 @@ class Scene:
     def name(self, identity: int) -> str:
         return self._names.get(identity, "")
 
+    def is_weight(self, identity: int) -> bool:
+        """A module of the frames has it as a parameter or buffer."""
+        return identity in self._owners
+
     def user_frame(self) -> tuple[FrameType, int] | None:
         """The innermost of the user's."""
         inward = reversed(self._frames)
@@ -41,10 +45,10 @@ class Scene:
         code = found[0].f_code
         return Site(code.co_filename, found[1], function=function_name(code))
 
-    def lines_behind(self, identity: int, device: str) -> tuple[Site, ...]:
+    def lines_behind(self, identity: int, may: May) -> tuple[Site, ...]:
         """That the operand came through, the nearest first."""
         try:
-            return lines_behind(self._of_first, identity, device)
+            return lines_behind(self._of_first, identity, may)
         except Exception:  # what the frames hold may be of any kind
             return ()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +11,11 @@ from tensortrail.rules.shared.history import placing
 from tensortrail.rules.shared.operands import not_brought, part_of_weight
 from tensortrail.rules.timeline import Did, Event, Storage, Timeline
 from tensortrail.tracer.explaining.names_in_traceback import Scene
+from tensortrail.tracer.identity.lines_behind import May, lies_on
 from tensortrail.tracer.identity.storages import device_of
 from tensortrail.tracer.noticing.failed_operands import Failure
+
+Origins = Callable[[Mapping[str, Any]], May]
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,10 @@ class Operand:
     """The lines that it came through, where no event tells who put it there."""
 
 
-def operands_of(failure: Failure, scene: Scene, timeline: Timeline | None) -> Iterable[Operand]:
+def operands_of(
+    failure: Failure, scene: Scene, timeline: Timeline | None, origins: Origins | None = None
+) -> Iterable[Operand]:
+    """`origins` says what an operand may have come from, where it is not its device that counts."""
     odd = _odd_device(failure.operands)
     identities = failure.identities or (0,) * len(failure.operands)
     for told, identity in zip(failure.operands, identities, strict=True):
@@ -60,10 +66,21 @@ def operands_of(failure: Failure, scene: Scene, timeline: Timeline | None) -> It
             made=made if told["device"] == odd else None,
             hook=_hook(told) or scene.hook(identity) or _left_there(timeline, storage),
             odd=told["device"] == odd,
-            behind=scene.lines_behind(identity, odd)
+            behind=_behind(scene, identity, origins(told))
+            if origins
+            else scene.lines_behind(identity, lies_on(odd))
             if told["device"] == odd and not placed
             else (),
         )
+
+
+def _behind(scene: Scene, identity: int, may: May) -> tuple[Site, ...]:
+    """A weight is made where its module is, which its history tells."""
+    return () if scene.is_weight(identity) else scene.lines_behind(identity, may)
+
+
+def shape_of(operand: Operand) -> str:
+    return "x".join(map(str, operand.shape)) or "scalar"
 
 
 def _name(timeline: Timeline | None, storage: Storage | None) -> str:
@@ -111,8 +128,15 @@ def taken_by(timeline: Timeline, storage: int) -> Mapping[str, Any]:
 
 
 def compared_operand(
-    name: str, tensor: Any, storage: Storage | None, timeline: Timeline, scene: Scene
+    name: str,
+    tensor: Any,
+    storage: Storage | None,
+    timeline: Timeline,
+    scene: Scene,
+    held_by: Any,
+    may: May | None,
 ) -> Operand:
+    """`held_by` is the variable's value: the tensor, or a list that has it."""
     device = str(device_of(tensor))
     puts = placing(timeline.history(storage)) if storage else []
     return Operand(
@@ -122,7 +146,9 @@ def compared_operand(
         dtype=str(tensor.dtype).removeprefix("torch."),
         shape=tuple(tensor.shape),
         placed=puts[-1] if puts else None,
-        behind=() if puts else scene.lines_behind(id(tensor), device),
+        behind=()
+        if puts and may is None
+        else scene.lines_behind(id(held_by), may or lies_on(device)),
     )
 
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from tensortrail.findings import Finding, Safety
 from tensortrail.inert import inert
-from tensortrail.plurals import counted
+from tensortrail.plurals import counted, ordinal
 from tensortrail.tracer.exports.finding_lines import lines_of, shown
 from tensortrail.tracer.exports.text import move_line
-from tensortrail.tracer.reading.sentences import size
+from tensortrail.tracer.reading.ranks.ends import ends
+from tensortrail.tracer.reading.sentences import short, size
 from tensortrail.tracer.reading.summary import LineMoves, Summary
 from tensortrail.tracer.reading.timeline import RunTimeline
 from tensortrail.tracer.trail.outcome import KILLED, without_end
 
-MOST_MOVES, MOST_FINDINGS = 3, 10
+MOST_MOVES, MOST_FINDINGS, MOST_STANDING = 3, 10, 4
 GPU = "cuda"
 REHEARSE = "--rehearse"
 
@@ -27,17 +29,19 @@ def closing(
     directory: str,
     color: bool = False,
     ended: str = "",
-    explained: bool = False,
+    explained: Sequence[Finding] | None = None,
 ) -> str:
     """`ended` tells of an exception that ended the program and was not explained. Where one was,
-    the explanation said what to change."""
+    the explanation has told those findings, if not another cause, with what to change."""
     summary = Summary(timeline)
     events = counted(sum(summary.counts.values()), "event")
     lines = [inert(f"tensortrail: {events} in {directory}")]
     lines += _moved(summary.moves_by_line)
     if met := summary.meetings:
         lines.append(f"  {counted(len(met), 'place')} where tensors of different devices met")
-    lines += shown(lines_of(findings, not explained), MOST_FINDINGS, color)
+    if findings or explained is None:
+        told = lines_of(findings, changes=True, told=explained or ())
+        lines += shown(told, MOST_FINDINGS, color)
     if ended and not findings:
         lines.append(inert(f"  {ended}"))
     lines += _without_gpu(timeline, findings, summary)
@@ -100,3 +104,14 @@ def _still_open(timeline: RunTimeline) -> Iterator[str]:
     if gone:
         others, their = (f" and {len(gone) - 1} more", "their") if gone[1:] else ("", "its")
         yield f"  {gone[0].label}{others} ended abruptly: {their} last events may be missing"
+        yield from (f"    {each}" for each in _in_collectives(timeline))
+
+
+def _in_collectives(timeline: RunTimeline) -> Iterator[str]:
+    """Which collective each of those that ended abruptly had not come back from."""
+    standing = (end for end in ends(timeline) if end.stand is not None and end.stand.inside)
+    for end in islice(standing, MOST_STANDING):
+        if end.stand is not None:
+            at = f", at {short(end.site.file)}:{end.site.line}" if end.site else ""
+            number = ordinal(end.stand.count)
+            yield f"{end.label} was in its {number} collective, {end.stand.op}{at}"

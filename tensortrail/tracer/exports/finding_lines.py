@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ from tensortrail.inert import inert
 from tensortrail.tracer.exports.shortened import first_of
 from tensortrail.tracer.reading.sentences import place
 
+TOLD = "is explained above"
 STYLES = {"error": "31;1", "warning": "33;1", "note": "36"}
 
 
@@ -35,18 +37,25 @@ class Line(NamedTuple):
         return f"{word}  {inert(self.where)}  {inert(self.message)}{change}"
 
 
-def lines_of(findings: Iterable[Finding], changes: bool = False) -> list[Line]:
-    """The worst first."""
+def lines_of(
+    findings: Iterable[Finding], changes: bool = False, told: Iterable[Finding] = ()
+) -> list[Line]:
+    """The worst first. Of those that were told already only which they are."""
+    known = {_key(each) for each in told}
     return in_order(
         Line(
             each.severity.value,
             each.code,
             place(each.site),
-            each.message,
-            _change(each) if changes else "",
+            TOLD if _key(each) in known else each.message,
+            _change(each) if changes and _key(each) not in known else "",
         )
         for each in findings
     )
+
+
+def _key(finding: Finding) -> tuple[str, str, int]:
+    return finding.code, os.path.abspath(finding.site.file), finding.site.line
 
 
 def _change(finding: Finding) -> str:

@@ -1,14 +1,15 @@
 """The lines that a value came through are read from the frames of a traceback, which still have
 its variables.
 
-A step is made only where one variable of a line lies on the device in question: all else would be
-a guess."""
+A step is made only where one variable of a line may be what the value came from: it lies on the
+device in question, has its type, or is the only tensor there. All else would be a guess."""
 
 from __future__ import annotations
 
 import ast
+import itertools
 import linecache
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
@@ -33,19 +34,36 @@ MOST_LOOKED_INTO = 50
 """Values of a list."""
 MOST_SHOWN = 80
 Frame = tuple[FrameType, int]
+May = Callable[[Any], bool]
+"""Whether the value of a variable may be what the operand came from."""
 
 
-def lines_behind(frames: Sequence[Frame], identity: int, device: str) -> tuple[Site, ...]:
+def lines_behind(frames: Sequence[Frame], identity: int, may: May) -> tuple[Site, ...]:
     """The nearest first: where the variable was assigned, or where its function was called."""
     own = [each for each in frames if OWNERS[each[0].f_code.co_filename] == USER]
-    return tuple(_steps(own, identity, device)) if own else ()
+    return tuple(_steps(own, identity, may)) if own else ()
 
 
-def _steps(own: list[Frame], identity: int, device: str) -> Iterator[Site]:
+def lies_on(device: str) -> May:
+    """A tensor on that device, or a list or dict that holds one."""
+    return lambda value: any(str(device_of(each)) == device for each in _tensors(value))
+
+
+def has_type(dtype: str) -> May:
+    """A tensor of that type, or a list or dict that holds one."""
+    return lambda value: any(str(each.dtype).endswith(dtype) for each in _tensors(value))
+
+
+def is_tensor(value: Any) -> bool:
+    """A tensor, or a list or dict that holds one."""
+    return any(True for _ in _tensors(value))
+
+
+def _steps(own: list[Frame], identity: int, may: May) -> Iterator[Site]:
     frame, line = own.pop()
     statement = statement_of(frame, line)
     for _ in range(MOST_STEPS):
-        found = _one_of(statement, frame, identity, device)
+        found = _one_of(statement, frame, identity, may)
         if statement is None or found is None:
             return
         name, value, owner = found
@@ -78,9 +96,9 @@ def _site(frame: FrameType, statement: ast.stmt) -> Site:
 
 
 def _one_of(
-    statement: ast.stmt | None, frame: FrameType, identity: int, device: str
+    statement: ast.stmt | None, frame: FrameType, identity: int, may: May
 ) -> tuple[str, Any, Any] | None:
-    """Name and value of the only variable of the statement on the device, with the object that
+    """Name and value of the only variable of the statement that it may be, with the object that
     it is an attribute of; the one with that identity, if it is there."""
     found: dict[str, tuple[str, Any, Any]] = {}
     own = variables(frame)
@@ -89,7 +107,7 @@ def _one_of(
         for name, value, owner in known(node, own):
             if id(value) == identity:
                 return name, value, owner
-            if node not in moved and _lies_on(value, device):
+            if node not in moved and may(value):
                 found[ast.unparse(node)] = name, value, owner
     return found.popitem()[1] if len(found) == 1 else None
 
@@ -127,14 +145,9 @@ def known(node: ast.expr, own: Mapping[str, Any]) -> Iterator[tuple[str, Any, An
                     yield node.attr, held[node.attr], owner
 
 
-def _lies_on(value: Any, device: str) -> bool:
-    if type(value) in PLAIN:
-        return bool(value.dim()) and str(device_of(value)) == device
+def _tensors(value: Any) -> Iterator[Any]:
+    """The tensor with dimensions that it is, or those that it holds."""
+    held: Iterable[Any] = (value,)
     if type(value) in (list, tuple, dict):
-        inner = value.values() if isinstance(value, dict) else value
-        return any(
-            _lies_on(each, device)
-            for each, _ in zip(inner, range(MOST_LOOKED_INTO), strict=False)
-            if type(each) in PLAIN
-        )
-    return False
+        held = itertools.islice(value.values() if type(value) is dict else value, MOST_LOOKED_INTO)
+    yield from (each for each in held if type(each) in PLAIN and each.dim())

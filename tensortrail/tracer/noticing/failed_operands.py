@@ -16,7 +16,7 @@ from typing import Any
 from tensortrail.rules.shared.calls import quoted
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.identity.errors_behind import with_those_behind
-from tensortrail.tracer.identity.lines_behind import lines_behind
+from tensortrail.tracer.identity.lines_behind import lies_on, lines_behind
 from tensortrail.tracer.identity.model_names import ModelNames
 from tensortrail.tracer.identity.sites import OWNERS, USER, Place, frames, function_name
 from tensortrail.tracer.identity.storages import Storages
@@ -199,7 +199,7 @@ def _tell_lines_behind(operands: list[dict[str, Any]], tensors: Sequence[Any]) -
     live = list(_live(sys._getframe(1)))[::-1]
     for told, tensor in zip(operands[:MOST_OPERANDS], tensors, strict=False):
         if told["device"] in ("cpu", "meta") or devices.isdisjoint(("cpu", "meta")):
-            behind = lines_behind(live, id(tensor), told["device"])
+            behind = lines_behind(live, id(tensor), lies_on(told["device"]))
             told["behind"] = [[each.file, each.line, each.source] for each in behind]
 
 

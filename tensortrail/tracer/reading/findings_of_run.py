@@ -31,12 +31,15 @@ def findings(timeline: RunTimeline, rules: Iterable[Rule] | None = None) -> Judg
     if len(ranks) == 1:
         return findings_of_rank(timeline, chosen)
     together = RankFindings()
-    problems: dict[str, None] = {}
+    of_one = [each for each in chosen if not each.compares_ranks]
+    across = findings_of_rank(timeline, [each for each in chosen if each.compares_ranks])
+    problems = dict.fromkeys(across.problems)
     for rank in ranks:
-        judged = findings_of_rank(rank, chosen)
+        judged = findings_of_rank(rank, of_one)
         together.add(rank.label, rank.rank is not None, judged.findings, devices(rank))
         problems |= dict.fromkeys(judged.problems)
-    return Judged(tuple(together.merged()), tuple(problems))
+    found = sorted([*across.findings, *together.merged()], key=lambda each: each.sort_key)
+    return Judged(tuple(found), tuple(problems))
 
 
 def findings_of_rank(timeline: RunTimeline, rules: Sequence[Rule]) -> Judged:

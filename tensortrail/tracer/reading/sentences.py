@@ -85,6 +85,8 @@ def _what(event: Event, name: Callable[[Storage], str]) -> str:
             return f"staged on {device} for an asynchronous save"
         case Did.WRAPPER:
             return _odd(event)
+        case Did.EARLY if facts.get("writes"):
+            return f"written by {op} before its copy to {facts.get('device')} was waited for"
         case Did.EARLY:
             return f"read by {op} before the copy from {facts.get('device')} was waited for"
         case Did.COLLECTIVE:

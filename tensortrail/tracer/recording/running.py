@@ -28,6 +28,7 @@ from tensortrail.tracer.trail.writer import TrailWriter
 from tensortrail.tracer.watching.arming import arm, disarm
 
 if TYPE_CHECKING:
+    from tensortrail.findings import Finding
     from tensortrail.tracer.explaining.explanation import Explanation
     from tensortrail.tracer.reading.timeline import RunTimeline
 
@@ -67,6 +68,8 @@ class Session:
             self.header["guard"] = True
             self._may_stop()
         self.verify: Judge | None = None
+        self.explained_by: Sequence[Finding] = ()
+        """The findings that the last explanation told."""
         if verify is not None:
             self._verify(verify)
         self.audit = Audit(self.recorder, directory, self.header.get("rank"))
@@ -230,6 +233,7 @@ class Session:
             name_what_lives(self.recorder, errors)
             self.recorder.writer.flush()
             told = explain()
+            self.explained_by = told.findings if told is not None else ()
             return render(told, color, self.header.get("rank")) if told is not None else ""
         except Exception as fault:
             self.recorder.trouble(fault)

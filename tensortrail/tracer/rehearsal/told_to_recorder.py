@@ -23,6 +23,8 @@ def tell(simulation: Simulation, recorder: Recorder) -> None:
     )
     early = _read_early(recorder)
     simulation.pending.told = lambda *read: recorder.guarded(lambda _: early(*read))
+    refilled = _refilled(recorder)
+    simulation.pending.refilled = lambda *written: recorder.guarded(lambda _: refilled(*written))
 
 
 def _places(simulation: Simulation) -> Callable[[Any], str]:
@@ -49,6 +51,16 @@ def _read_early(recorder: Recorder) -> Callable[[Any, Any, int], None]:
             recorder.note(Did.EARLY, entry, op=func, facts={"device": f"cuda:{index}"})
 
     return early
+
+
+def _refilled(recorder: Recorder) -> Callable[[Any, Any, int], None]:
+    def refilled(func: Any, tensor: Any, index: int) -> None:
+        entry = recorder.storages.entry(tensor)
+        if not recorder.often(Did.EARLY, func, 2):
+            facts = {"device": f"cuda:{index}", "writes": True}
+            recorder.note(Did.EARLY, entry, op=func, facts=facts)
+
+    return refilled
 
 
 def _raced(recorder: Recorder) -> Callable[[Any, Sequence[Use]], None]:

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from tensortrail.tracer.exports.finding_lines import TOLD
 from tests.real.programs.cases import CASES, HERE, Case, Ended, again, patch, traced
 
 PAGE = Path(__file__).parents[3] / "docs" / "programs.md"
@@ -36,8 +37,16 @@ def row(case: Case, ended: Ended, runs_now: bool) -> str:
     options = f" `--rehearse {case.rehearse}`" if case.rehearse else ""
     tried = "with it, it runs to its end" if runs_now else "none"
     found = next(each for each in ended.found if each.split()[1] == case.words[0])
-    cells = (_error(told), _short(found), _change(told), tried)
+    cells = (_error(told), _short(_whole(found, told)), _change(told), tried)
     return f"| {' | '.join((f'`{case.name}`{options}: {_story(case)}', *map(_cell, cells)))} |\n"
+
+
+def _whole(found: str, told: str) -> str:
+    """With the words of the explanation, where the last lines leave it to that."""
+    said = re.search(rf"^  (?:cause|also) +{found.split()[1]} (.+)$", told, re.MULTILINE)
+    if not found.endswith(TOLD) or said is None:
+        return found
+    return found.removesuffix(TOLD) + re.sub(r" \([\w./-]+:\d+(?: in [^()]+)?\)$", "", said[1])
 
 
 def _story(case: Case) -> str:
@@ -57,7 +66,7 @@ def _error(told: str) -> str:
 
 
 def _change(told: str) -> str:
-    found = re.search(r"^  (?:change|setting) +(.+)$", told, re.MULTILINE)
+    found = re.search(r"^  (?:change|setting|argument) +(.+)$", told, re.MULTILINE)
     return _short(found[1]) if found else ""
 
 

@@ -83,7 +83,7 @@ def check_the_embedding_was_offloaded(script: str, told: str, by: str) -> None:
     assert "in deallocate_module" in told
     assert "although `offload_module_to_cpu` is False" in told
     # What helps elsewhere is what the run had: the setting is the way back.
-    assert 'setting  torch: device="cuda:0" (the module, after' in told
+    assert 'argument device="cuda:0" (the module, after' in told
     assert "setting  torch_tensorrt" not in told
 
 

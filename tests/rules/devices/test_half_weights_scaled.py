@@ -37,3 +37,15 @@ def test_weights_in_full_precision(tmp_path: Path) -> None:
     with tensortrail.trace(tmp_path / "run") as run:
         exec(compile(program.read_bytes(), str(program), "exec"), {"__name__": "program"})
     assert not [each for each in run.findings() if each.code == "DEV613"]
+
+
+def test_the_line_is_known_by_the_conversion(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        SOURCE.format(half="").replace("optimizer =", "model.half()\noptimizer =", 1)
+    )
+    code = compile(program.read_bytes(), str(program), "exec")
+    with pytest.raises(ValueError, match="unscale"), tensortrail.trace(tmp_path / "run") as run:
+        exec(code, {"__name__": "program"})
+    (found,) = [each for each in run.findings() if each.code == "DEV613"]
+    assert ", made so at program.py:3" in found.message

@@ -85,7 +85,7 @@ def test_a_model_that_was_converted_before_it_was_moved(tmp_path: Path) -> None:
         "model.half()\nmodel.cpu()\nmodel(torch.ones(2, 8))  # flagged\n"
     )
     seen = watched(tmp_path, source, CODE, rehearse="cuda")
-    assert "was made float16 at program.py:3" in seen.only.message
+    assert "is float16, made so at program.py:3" in seen.only.message
     assert "[0].to(torch.float32)`" in seen.only.fixes[0].description
 
 
@@ -101,3 +101,29 @@ def test_rows_of_numpy_are_converted_first(tmp_path: Path) -> None:
     assert change.startswith("NumPy counts in float64")
     assert "`.float()` of what it is given, or `" in change
     runs_without_findings(tmp_path, source.format(cast=".float()", mark=""), CODE)
+
+
+def test_what_brought_a_type_into_the_run(tmp_path: Path) -> None:
+    source = (
+        "import torch\nmodel = torch.nn.Linear(8, 2)\n"
+        "window = torch.ones(8, dtype=torch.float64)\n"
+        "def windowed(x):\n    return x * window * 2\n"
+        "model(windowed(torch.ones(2, 8)))  # flagged\n"
+    )
+    seen = watched(tmp_path, source, CODE)
+    assert "(the first float64 tensor of this run: `torch.ones` at program.py:3)" in (
+        seen.only.message
+    )
+    assert "weight` is float32, made at program.py:2" in seen.only.message
+
+
+def test_what_the_program_made_follows_what_was_computed(tmp_path: Path) -> None:
+    source = (
+        "import torch\nmodel = torch.nn.Linear(4, 4).bfloat16()\ncache = torch.zeros(8, 4)\n"
+        "keys = model(torch.ones(1, 4, dtype=torch.bfloat16))\n"
+        "cache.index_copy_(0, torch.tensor([0]), keys)  # flagged\n"
+    )
+    seen = watched(tmp_path, source, CODE)
+    assert seen.only.fixes[0].description == (
+        "make `cache` with `dtype=torch.bfloat16` at program.py:3"
+    )

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from tensortrail.findings import Severity
+from tensortrail.findings import Severity, Site
+from tensortrail.rules import Did, Event, all_rules
 from tests.rules.judged import severity
 
 
@@ -37,3 +41,47 @@ def test_who_receives_does_not_send(sender: str, expected: Severity | None) -> N
             dist.broadcast_object_list(settings, src={sender})
     """
     assert severity("SHD431", source) is expected
+
+
+class Run:
+    """Two ranks that have made two collectives each."""
+
+    def __init__(self, *second: tuple[str, str, int, dict[str, Any]]) -> None:
+        first = [_made(rank, "broadcast", 9, 1, {}) for rank in ("rank 0", "rank 1")]
+        self._events = [*first, *(_made(*each[:3], 2, each[3]) for each in second)]
+
+    def events(self, *_: Did) -> list[Event]:
+        return self._events
+
+    def steps(self, _: object) -> tuple[()]:
+        return ()
+
+
+def _made(rank: str, op: str, line: int, number: int, facts: dict[str, Any]) -> Event:
+    site = Site(str(Path("train.py")), line)
+    return Event(
+        Did.COLLECTIVE, 0.0, f"{rank}, 17", "main", "run", site, op=op,
+        facts={"number": number, **facts},
+    )  # fmt: skip
+
+
+def _said(run: Run) -> list[str]:
+    return [each.message for each in all_rules()["SHD431"]().watch(run)]  # type: ignore[arg-type]
+
+
+def test_ranks_in_different_collectives_when_one_fails() -> None:
+    failed: dict[str, Any] = {"failed": True}
+    run = Run(("rank 0", "barrier", 14, failed), ("rank 1", "all_reduce", 15, failed))
+    assert _said(run) == [
+        "`barrier`, the 2nd collective of rank 0, failed: the 2nd of rank 1 was `all_reduce` at "
+        "train.py:15"
+    ]
+    assert not _said(Run(("rank 0", "barrier", 14, {}), ("rank 1", "all_reduce", 15, {})))
+
+
+def test_tensors_of_other_sizes_in_one_collective() -> None:
+    sizes = ["float32 5x4"], ["float32 3x4"]
+    one = ("rank 0", "all_gather", 11, {"sizes": sizes[0], "failed": True})
+    run = Run(one, ("rank 1", "all_gather", 11, {"sizes": sizes[1]}))
+    assert _said(run) == ["`all_gather` is given float32 5x4 in rank 0 and float32 3x4 in rank 1"]
+    assert not _said(Run(one, ("rank 1", "all_gather", 11, {"sizes": sizes[0]})))

@@ -52,3 +52,14 @@ def test_what_fits(kind: str, tmp_path: Path) -> None:
         "other.load_state_dict(saved)\nstep(model, other)\n"
     )
     assert not watched(tmp_path, source, CODE).found
+
+
+def test_another_class(tmp_path: Path) -> None:
+    source = (
+        "other = torch.optim.SGD(model.parameters(), momentum=0.9)\nstep(model, other)\n"
+        "optimizer = torch.optim.Adam(model.parameters())\n"
+        "optimizer.load_state_dict(other.state_dict())  # flagged\n"
+    )
+    seen = watched(tmp_path, HEAD + source, CODE)
+    assert "`Adam`, made at program.py:14, is given the state of another" in seen.only.message
+    assert "it has `momentum_buffer` for each parameter, and no `step`" in seen.only.message

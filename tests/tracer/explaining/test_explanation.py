@@ -88,7 +88,7 @@ def test_a_setting_says_the_device_that_the_message_says(tmp_path: Path) -> None
         torch.randperm(4, generator=torch.Generator("cpu"), device="meta")
         raise RuntimeError("Expected a 'cuda' device type for generator but found 'cpu'")
 
-    assert "torch: generator=torch.Generator(device='cuda')" in explained(tmp_path, program)
+    assert "argument generator=torch.Generator(device='cuda')" in explained(tmp_path, program)
 
 
 def test_the_first_meeting_is_told_when_it_was_an_earlier_one(tmp_path: Path) -> None:
@@ -138,11 +138,10 @@ def test_what_hides_behind_a_fixed_message_is_shown(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "program",
     [
-        lambda: torch.ones(2) + torch.ones(3),
+        lambda: torch.ones(2)[7],
         lambda: dict[str, int]()["device"],
         lambda: torch.ones(2).reshape(3),
         lambda: int("cuda"),
-        lambda: nn.Linear(2, 3)(torch.ones(5)),
     ],
 )
 def test_other_failures_are_left_alone(tmp_path: Path, program: Callable[[], Any]) -> None:

@@ -46,7 +46,8 @@ def test_the_tensor_and_who_left_it_behind(tmp_path: Path, then: str) -> None:
     assert "cpu   float32 3 " in told
     assert "made at train.py:8 in Net.__init__, torch.ones" in told
     name = "compiled._orig_mod.scale" if "compiled =" in then else "net.scale"
-    assert f"error OFF107  train.py:11  `{name}` is on cpu" in told
+    assert "error OFF107  train.py:11  is explained above" in told
+    assert f"cause    OFF107 `{name}` is on cpu" in told
     assert "when `Net` was moved to meta at train.py:13" in told
     assert "The graph being captured" not in told
 

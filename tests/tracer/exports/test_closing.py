@@ -103,4 +103,16 @@ def test_the_change_is_said_where_no_explanation_said_it(tmp_path: Path) -> None
     findings = found(timeline, "NEW312")
     told = closing(timeline, findings, "run")
     assert "\n    change  make the optimizer behind line 4: `optimizer = " in told
-    assert "    change" not in closing(timeline, findings, "run", explained=True)
+
+
+def test_what_the_explanation_told_is_not_told_again(tmp_path: Path) -> None:
+    _, timeline, _ = record(tmp_path, MIXED, "cuda")
+    findings = found(timeline)
+    assert len(findings) == 1
+    told = closing(timeline, findings, "run", explained=findings)
+    assert "  error DEV502  " in told
+    assert "  is explained above\n" in told
+    assert "`mean` was made on cpu" not in told
+    assert "    change  " not in told
+    assert "no findings" not in closing(timeline, (), "run", explained=())
+    assert "  patch: tensortrail fix run --unsafe-fixes --diff\n" in told

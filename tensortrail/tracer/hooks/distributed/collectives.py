@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch._C import DisableTorchFunction
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.recorder import Recorder
@@ -28,6 +30,9 @@ NAMES = (
     "reduce_scatter_tensor", "scatter", "scatter_object_list", "send", "send_object_list",
     "_broadcast_coalesced",
 )  # fmt: skip
+
+
+MOST_SIZES = 4
 
 
 class Depth(threading.local):
@@ -76,16 +81,22 @@ def _around(recorder: Recorder, depth: Depth, standing: Standing) -> Around:
         if depth.inside:
             return original(*args, **kwargs)
         depth.inside = True
-        recorder.fresh_memory.given(_tensors(args, kwargs))
-        said = recorder.guarded(_began, standing, original.__name__)
+        given = [tensor for _, tensor in tensors_in(args, kwargs)]
+        recorder.fresh_memory.given(given)
+        sizes = recorder.guarded(_sizes, given) or []
+        said = recorder.guarded(_began, standing, " of ".join([original.__name__, *sizes[:1]]))
         began = time.perf_counter_ns()
+        failed = True
         try:
-            return original(*args, **kwargs)
+            result = original(*args, **kwargs)
+            failed = False
+            return result
         finally:
             depth.inside = False
             if said is not None:
                 standing.ended(said)
-                recorder.guarded(_ended, said, time.perf_counter_ns() - began)
+                took = time.perf_counter_ns() - began
+                recorder.guarded(_ended, original.__name__, said[0], took, failed, sizes)
 
     return around
 
@@ -104,10 +115,25 @@ def _began(recorder: Recorder, standing: Standing, op: str) -> Any:
     return standing.began(op, *place)
 
 
-def _ended(recorder: Recorder, said: tuple[int, float, str, str, int], nanos: int) -> None:
+def _ended(
+    recorder: Recorder, op: str, number: int, nanos: int, failed: bool, sizes: list[str]
+) -> None:
     """Who waits long waited for others; who comes last does not wait."""
-    recorder.note(Did.COLLECTIVE, op=said[2], facts={"number": said[0], "took": nanos // 1000})
+    facts: dict[str, Any] = {"number": number, "took": nanos // 1000}
+    if sizes:
+        facts["sizes"] = sizes
+    if failed:
+        facts["failed"] = True
+    recorder.note(Did.COLLECTIVE, op=op, facts=facts)
 
 
-def _tensors(args: Any, kwargs: Any) -> Iterator[Any]:
-    return (tensor for _, tensor in tensors_in(args, kwargs))
+def _sizes(_: Recorder, given: Sequence[Any]) -> list[str]:
+    """Of what this rank gives and takes: the same on all ranks, or they do not fit together."""
+    with DisableTorchFunction():
+        return [_size(each.dtype, each.shape) for each in given[:MOST_SIZES]]
+
+
+@functools.lru_cache(maxsize=4096)
+def _size(dtype: torch.dtype, shape: torch.Size) -> str:
+    """Programs send the same sizes again and again."""
+    return f"{str(dtype)[6:]} {'x'.join(map(str, shape)) or 'number'}"

@@ -56,6 +56,9 @@ def _watch_refusals(recorder: Recorder, patches: Patches, trained: TrainedParame
         except ValueError:
             recorder.guarded(_other_groups, optimizer, given, trained.made_at(optimizer))
             raise
+        except KeyError as error:
+            recorder.guarded(_other_class, optimizer, error, trained.made_at(optimizer))
+            raise
         recorder.guarded(_other_shapes, optimizer, trained.made_at(optimizer))
         return result
 
@@ -130,6 +133,20 @@ def _other_groups(recorder: Recorder, optimizer: Optimizer, given: Any, made: An
         "made": list(made or ()),
     }
     recorder.note(Did.HOOK, op="Optimizer.load_state_dict", facts=facts)
+
+
+def _other_class(recorder: Recorder, optimizer: Optimizer, error: KeyError, made: Any) -> None:
+    """It was given states that lack what its class keeps for each parameter."""
+    kept = next((each for each in optimizer.state.values() if isinstance(each, dict) and each), {})
+    lacks = error.args[0] if error.args else None
+    if type(lacks) is str and kept and lacks not in kept:
+        facts = {
+            "lacks": lacks,
+            "keeps": sorted(map(str, kept)),
+            "optimizer": type(optimizer).__name__,
+            "made": list(made or ()),
+        }
+        recorder.note(Did.HOOK, op="Optimizer.load_state_dict", facts=facts)
 
 
 def _other_shapes(recorder: Recorder, optimizer: Optimizer, made: Any) -> None:

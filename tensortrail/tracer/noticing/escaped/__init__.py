@@ -17,6 +17,7 @@ from tensortrail.tracer.noticing.escaped.lost_leaves import lost_leaf
 from tensortrail.tracer.noticing.escaped.parallel_models import parallel_model
 from tensortrail.tracer.noticing.escaped.pickled_functions import pickled_function
 from tensortrail.tracer.noticing.escaped.recomputed_states import recomputed_state
+from tensortrail.tracer.noticing.escaped.spread_weights import spread_weight
 from tensortrail.tracer.noticing.escaped.unused_parameters import unused_parameters
 from tensortrail.tracer.noticing.escaped.worker_graphs import worker_graph
 
@@ -33,6 +34,7 @@ LOOKS: tuple[Callable[[BaseException, Storages], dict[str, Any] | None], ...] = 
     worker_graph,
     recomputed_state,
     incomplete_map,
+    spread_weight,
 )
 
 

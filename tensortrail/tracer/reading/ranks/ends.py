@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tensortrail.findings import Site
+from tensortrail.plurals import ordinal
 from tensortrail.tracer.reading import sentences
 from tensortrail.tracer.reading.process import Process
 from tensortrail.tracer.reading.ranks.names import named
@@ -79,14 +80,9 @@ def _standing(end: End, lost: Sequence[End]) -> str:
     if stand is None:
         return ""
     inside = "inside" if stand.inside else "past"
-    told = f", {inside} its {_ordinal(stand.count)} collective, {stand.op}"
+    told = f", {inside} its {ordinal(stand.count)} collective, {stand.op}"
     behind = [each.label for each in lost if each.stand and each.stand.count < stand.count]
     if behind:
         those = named(behind) if len(behind) > FEW else " and ".join(behind)
         told += f", to which {those} did not come"
     return told
-
-
-def _ordinal(number: int) -> str:
-    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{'th' if number % 100 in (11, 12, 13) else ending}"

@@ -113,6 +113,8 @@ class Computing(Devices):
         self._here.last = index
         if func is aten.copy_.default:
             return self._copy(args, kwargs)
+        if not sims and func is aten._to_copy.default and kwargs.get("non_blocking"):
+            self.sends(args[0], index)
         result = self._computed(func, args, kwargs, named, index)
         self._follow_shapes(func, args, kwargs, sims)
         if func is aten._pack_padded_sequence.default:
@@ -224,9 +226,16 @@ class Computing(Devices):
                 self.synchronized(source.index)
         elif isinstance(source, SimTensor):
             self.follows(target.index, source.index)
-        elif not non_blocking:
+        elif non_blocking:
+            self.sends(source, target.index)
+        else:
             self.synchronized(target.index)
         return target
+
+    def sends(self, source: Tensor, index: int) -> None:
+        """From pageable memory torch waits until it is copied to where it is sent from."""
+        if self.pinned.holds(source):
+            self.pending.sends(source, self.streams.queue(index))
 
     def _packed(self, result: Any, index: int) -> Any:
         data, batch_sizes = result

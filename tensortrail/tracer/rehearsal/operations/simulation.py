@@ -86,7 +86,9 @@ class Simulation(Computing):
         if source is not None:
             self.follows(target, source)
         made = self.wrap(copied, target)
-        if source is None and not non_blocking:
+        if source is None and non_blocking:
+            self.sends(tensor, target)
+        elif source is None:
             self.synchronized(target)
         return made
 
