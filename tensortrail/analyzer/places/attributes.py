@@ -19,6 +19,7 @@ from tensortrail.analyzer.syntax.tree import SCOPES, Tree
 from tensortrail.rules.places import NUMBER, UNKNOWN_HELD, FunctionPlaces, Held, Place, What, Where
 from tensortrail.rules.set_by_name import is_one_of_many
 from tensortrail.rules.shared.moves import MOVE_METHODS, TO_DEVICE
+from tensortrail.rules.text_of import text_of
 from tensortrail.rules.view import FunctionNode
 
 SETTING_UP = frozenset({"__init__", "__post_init__", "setup", "build", "post_init"})
@@ -257,7 +258,7 @@ def _is_made_of_itself(tree: Tree, target: ast.expr) -> bool:
         if node.func.attr not in names("keeps", "shapes"):
             return False
         node = node.func.value
-    return isinstance(node, ast.Attribute) and ast.unparse(node) == ast.unparse(target)
+    return isinstance(node, ast.Attribute) and text_of(node) == text_of(target)
 
 
 def _annotated(cls: ast.ClassDef, name: str) -> Held | None:

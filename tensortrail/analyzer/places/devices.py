@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from tensortrail.analyzer.syntax.tree import Tree
 from tensortrail.rules.places import Held, Place, What, Where
+from tensortrail.rules.text_of import text_of
 
 _DEVICE = re.compile(r"(cpu|cuda|mps|xpu|npu|hpu|meta)(:\d+)?")
 Places = frozenset[Place]
@@ -27,7 +28,7 @@ def places_on(node: ast.expr, by: ast.AST, evaluate: Evaluate, dotted: str = "")
         return held.places
     if isinstance(node, ast.IfExp):
         return frozenset()
-    return frozenset({Place(Where.DEVICE, ast.unparse(node), by)})
+    return frozenset({Place(Where.DEVICE, text_of(node), by)})
 
 
 def _of_constant(value: object, by: ast.AST) -> Place:

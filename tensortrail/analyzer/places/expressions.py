@@ -26,6 +26,7 @@ from tensortrail.rules.places import (
     What,
     Where,
 )
+from tensortrail.rules.text_of import text_of
 
 
 class Expressions:
@@ -72,7 +73,7 @@ class Expressions:
         if node.attr in names("plain", "attributes") or self._is_a_number(node):
             return NUMBER
         if node.attr == "device" and base.what is not What.BOX:
-            asked = Place(Where.DEVICE, ast.unparse(node), node)
+            asked = Place(Where.DEVICE, text_of(node), node)
             unknown = Place(Where.SELF) if base.what is What.MODULE else asked
             known = {each for each in base.places if each.where is not Where.LOCAL}
             if base.what is What.UNKNOWN and is_settings(self.world.tree, node.value):
@@ -234,7 +235,7 @@ class Expressions:
         if base.what is What.MODULE and base.cls == "box":
             return replace(base, cls="")
         if base.what is What.UNKNOWN and base.places and (base.path or base.moved is not None):
-            path = f"{base.path}[{ast.unparse(node.slice)}]" if base.path else ""
+            path = f"{base.path}[{text_of(node.slice)}]" if base.path else ""
             return replace(base, path=path)
         return NUMBER if base.what is What.NUMBER else UNKNOWN_HELD
 

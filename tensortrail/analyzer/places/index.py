@@ -20,6 +20,7 @@ from tensortrail.analyzer.places.statements import Inference
 from tensortrail.analyzer.syntax.tree import SCOPES, Tree
 from tensortrail.rules.places import UNKNOWN_HELD, FunctionPlaces, Held, Place, What, Where
 from tensortrail.rules.shared.asked_as_modules import asked_as_modules
+from tensortrail.rules.text_of import text_of
 from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import ClassFacts, Kind
 
@@ -143,12 +144,12 @@ class PlacesOfFile:
             return False
         if self._asked_as_modules is None:
             self._asked_as_modules = asked_as_modules(self._module)
-        return ast.unparse(node) in self._asked_as_modules
+        return text_of(node) in self._asked_as_modules
 
     def is_called(self, node: ast.expr) -> bool:
         name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-        text = ast.unparse(node)
-        return any(ast.unparse(each.func) == text for each in self._module.calls(name))
+        text = text_of(node)
+        return any(text_of(each.func) == text for each in self._module.calls(name))
 
     def attribute(self, cls: ast.ClassDef, name: str) -> Held:
         key = (cls, name)

@@ -28,6 +28,7 @@ from tensortrail.rules.places import (
     Where,
 )
 from tensortrail.rules.shared.moves import ACCELERATORS, MOVES
+from tensortrail.rules.text_of import text_of
 
 _DEVICE_NAME = pattern(r"(cpu|cuda|meta|mps|xpu|npu|hpu|xla)(:\d+)?")
 _MOST_PARTS = 8
@@ -185,13 +186,13 @@ def _says_a_dtype(world_of: Evaluating, target: ast.expr) -> bool:
     """`torch.half`, `x.dtype`, a choice of such, or what is called a dtype."""
     if isinstance(target, ast.IfExp):
         return all(_says_a_dtype(world_of, each) for each in (target.body, target.orelse))
-    return ast.unparse(target).endswith("dtype") or _is_dtype(world_of, target)
+    return text_of(target).endswith("dtype") or _is_dtype(world_of, target)
 
 
 def _names_device(world_of: Evaluating, base: Held, target: ast.expr) -> bool:
     """By its name, by what else the file does with it, or because it moves a module: those are
     seldom only cast, and then to what is called so."""
-    text, tree = ast.unparse(target).lower(), world_of.world.tree
+    text, tree = text_of(target).lower(), world_of.world.tree
     if "device" in text:
         return True
     if isinstance(target, ast.Name) and target.id in tree.once(used_as_devices, tree.root):
@@ -200,7 +201,7 @@ def _names_device(world_of: Evaluating, base: Held, target: ast.expr) -> bool:
     if not plain or base.what is not What.MODULE:
         return False
     casts = (each for each in tree.nodes(ast.keyword) if each.arg in ("dtype", "torch_dtype"))
-    return all(ast.unparse(each.value).lower() != text for each in casts)
+    return all(text_of(each.value).lower() != text for each in casts)
 
 
 def _of_box(world_of: Evaluating, called: Called, name: str, base: Held, env: Environment) -> Held:
@@ -265,6 +266,6 @@ def _of_module(
 
 def _moved_itself(func: ast.expr, after: Held, env: Environment) -> None:
     """A module is moved in place: its name means the moved one, bound again or not."""
-    owner = ast.unparse(the_module_itself(func.value)) if isinstance(func, ast.Attribute) else ""
+    owner = text_of(the_module_itself(func.value)) if isinstance(func, ast.Attribute) else ""
     if owner in env.values or owner.startswith("self."):
         env.values[owner] = after

@@ -19,6 +19,7 @@ from tensortrail.rules.places import (
     What,
     Where,
 )
+from tensortrail.rules.text_of import text_of
 from tensortrail.rules.unchanging import unchanging
 
 _ELSEWHERE = "a condition in the function called holds"
@@ -100,7 +101,7 @@ def _left_out(callee: Callee, arguments: dict[str, Held], call: ast.Call) -> dic
     if callee.how.chooses_a_device:
         return {}
     defaults = {each.arg: default for each, default in with_defaults(callee.how.parameters)}
-    default = ast.unparse(defaults["device"]) if "device" in defaults else ""
+    default = text_of(defaults["device"]) if "device" in defaults else ""
     if default in _NOWHERE_ELSE:
         place = Place(Where.DEFAULT, by=call)
     elif default in _CURRENT_GPU:
@@ -197,7 +198,7 @@ def _translate(
         elif place.where is Where.DEVICE and root == "self":
             yield Place(Where.DEVICE, place.subject, call, given)
         elif place.where is Where.DEVICE and not _is_parameter(callee, root):
-            yield Place(Where.DEVICE, f"{root} of {ast.unparse(call.func)}", call, given)
+            yield Place(Where.DEVICE, f"{root} of {text_of(call.func)}", call, given)
         return
     owner = arguments.get("self")
     if owner is not None and owner.what is What.OBJECT:

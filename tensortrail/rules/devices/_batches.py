@@ -14,6 +14,7 @@ from tensortrail.rules.shared.given_devices import said_device
 from tensortrail.rules.shared.moves import ACCELERATORS, TO_DEVICE, is_cpu
 from tensortrail.rules.shared.objects import called, given, receiver
 from tensortrail.rules.shared.tensor_origin import SAME_DEVICE
+from tensortrail.rules.text_of import text_of
 from tensortrail.rules.unchanging import unchanging
 from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Kind
@@ -286,7 +287,7 @@ def is_a_module(module: Module, func: ast.expr) -> bool:
     if any(module.qualified(each).startswith("torch.nn.") for each in origins):
         return True
     *_, file = module.ancestors(func)
-    return ast.unparse(func) in module.once(_modules_of_file, file)
+    return text_of(func) in module.once(_modules_of_file, file)
 
 
 def _is_own_call(module: Module, func: ast.expr) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from tensortrail.patterns import pattern
 from tensortrail.rules.devices._customs import grouped, named
 from tensortrail.rules.shared.objects import called, last_name
+from tensortrail.rules.text_of import text_of
 from tensortrail.rules.view import FunctionNode, Module
 
 _FILLED = frozenset(f"torch.{name}" for name in ("zeros", "ones", "empty", "full", "rand", "randn"))
@@ -56,7 +57,7 @@ def device_of(call: ast.Call) -> ast.expr | None:
     """The value that it is given, not a literal and not the CPU."""
     for each in call.keywords:
         if each.arg == "device" and not isinstance(each.value, ast.Constant):
-            return None if "cpu" in ast.unparse(each.value) else each.value
+            return None if "cpu" in text_of(each.value) else each.value
     return None
 
 

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from typing import Protocol
 
+from tensortrail.rules.text_of import text_of
+
 _ONLY_MODULES = (
     *("eval", "train", "parameters", "named_parameters", "zero_grad"),
     *("state_dict", "load_state_dict"),
@@ -22,4 +24,4 @@ def asked_as_modules(
     """The expressions, as `ast.unparse` writes them; with `more`, whose methods of these names are
     called too. An optimizer has some of these methods: look whether the thing is called."""
     called = (each.func for each in module.calls(*_ONLY_MODULES, *more, inside=inside))
-    return frozenset(ast.unparse(each.value) for each in called if isinstance(each, ast.Attribute))
+    return frozenset(text_of(each.value) for each in called if isinstance(each, ast.Attribute))

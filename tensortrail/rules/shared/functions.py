@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.rules.shared.objects import called
+from tensortrail.rules.text_of import text_of
 from tensortrail.rules.view import FunctionNode, Module
 
 
@@ -33,7 +34,7 @@ def names_of_parameters(function: FunctionNode) -> set[str]:
 
 def is_static(function: FunctionNode) -> bool:
     """A method without an object of its own."""
-    return any(ast.unparse(each) == "staticmethod" for each in function.decorator_list)
+    return any(text_of(each) == "staticmethod" for each in function.decorator_list)
 
 
 def called_here(module: Module, call: ast.Call) -> FunctionNode | None:
