@@ -23,16 +23,27 @@ def typed_like(module: Module, function: FunctionNode, made: ast.Call) -> ast.ex
     like = dtype_taken_of(made)
     if like is None or (is_self(root_of(like)) and may_become_its_own(module, function, made)):
         return None
-    usable = _may_be_anywhere(module, places, like)
+    usable = _may_be_anywhere(module, function, places, like)
     return like if usable and not _is_copied_into(module, function, made) else None
 
 
-def _may_be_anywhere(module: Module, places: FunctionPlaces, tensor: ast.expr) -> bool:
+def _may_be_anywhere(
+    module: Module, function: FunctionNode, places: FunctionPlaces, tensor: ast.expr
+) -> bool:
     held = places.seen.get(tensor)
     known = held is not None and held.what is What.TENSOR
     if not known and module.kind_of(tensor) is not Kind.TENSOR:
-        return False
+        nothing_said = held is None or held.what is What.UNKNOWN
+        return nothing_said and _is_measured(module, function, tensor)
     return held is None or all(each.where in FOLLOWS for each in held.places)
+
+
+def _is_measured(module: Module, function: FunctionNode, tensor: ast.expr) -> bool:
+    """A variable with `x.dtype`, which torch takes, and with `x.shape`: a model has no shape."""
+    measures = (*module.members("shape", function), *module.members("ndim", function))
+    return isinstance(tensor, ast.Name) and any(
+        isinstance(each.value, ast.Name) and each.value.id == tensor.id for each in measures
+    )
 
 
 def _is_copied_into(module: Module, function: FunctionNode, made: ast.Call) -> bool:
