@@ -128,9 +128,17 @@ def takes_a_device(module: Module, node: ast.expr) -> bool:
     if function is None or not isinstance(node, ast.Name):
         return False
     given = next((each for each in parameters(function) if each.arg == node.id), None)
-    if given is None or not names_type(module, given.annotation, DEVICE):
+    if given is None or not _may_be_one(module, given.annotation):
         return False
     return not any(isinstance(each.ctx, ast.Store) for each in module.uses(node.id, function))
+
+
+def _may_be_one(module: Module, annotation: ast.expr | None) -> bool:
+    """`torch.device`, `str | torch.device`, and no mapping to devices."""
+    if annotation is None or not names_type(module, annotation, DEVICE):
+        return False
+    holders = [each.value for each in ast.walk(annotation) if isinstance(each, ast.Subscript)]
+    return all(module.text(each).endswith(("Union", "Optional")) for each in holders)
 
 
 def _written(annotation: ast.expr) -> object:

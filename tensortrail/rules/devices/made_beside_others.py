@@ -22,7 +22,12 @@ from tensortrail.rules.devices._company import (
     whose_size,
 )
 from tensortrail.rules.devices._customs import is_explained
-from tensortrail.rules.devices._device_aware import answers_elsewhere, is_in_module, sets_up
+from tensortrail.rules.devices._device_aware import (
+    answers_elsewhere,
+    is_in_module,
+    leads_to_a_gpu,
+    sets_up,
+)
 from tensortrail.rules.devices._goes_along import goes_along
 from tensortrail.rules.devices._lying import described
 from tensortrail.rules.devices._makers import FACTORIES
@@ -250,7 +255,8 @@ def evaluate(envs, count, device: torch.device):
 
 
 def _is_for_the_cpu(module: Module, function: FunctionNode, call: ast.Call) -> bool:
-    if any(_CPU_CHOSEN.search(each.text) for each in module.guards_of(call)):
+    asked = [each for each in module.guards_of(call) if not leads_to_a_gpu(each)]
+    if any(_CPU_CHOSEN.search(each.text) for each in asked):
         return True
     return is_beforehand(module, function) or is_named_for_the_cpu(module, call)
 

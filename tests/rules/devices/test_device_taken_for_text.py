@@ -25,6 +25,7 @@ def test_tensors_of_another_library(library: str, expected: Severity | None) -> 
         ("Union[str, torch.device]", "device == 'cpu' or 'cpu' in device", Severity.NOTE),
         ("'torch.device'", "'cpu' in device", Severity.NOTE),
         ("str", "'cpu' in device", None),
+        ("dict[str, torch.device]", "'cpu' in device", None),
         ("str | torch.device", "'cpu' in str(device)", None),
         ("str | torch.device", "isinstance(device, str) and 'cpu' in device", None),
     ],

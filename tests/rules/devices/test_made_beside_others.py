@@ -194,3 +194,20 @@ def test_what_a_method_makes_with_the_dtype_of_its_own_tensor(
         "        save(torch.cat([self.rows, total]))\n"
     )
     assert severity("DEV532", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [("use_gpu", Severity.NOTE), ("not use_gpu", None), ("device == 'cuda'", None)],
+)
+def test_a_branch_for_gpus_is_not_meant_for_the_cpu(asked: str, expected: Severity | None) -> None:
+    source = f"""
+    import torch
+
+    def scores(rank, pids, use_gpu, device):
+        found = rank(pids)
+        if {asked}:
+            return [torch.zeros((len(pids),), dtype=found.dtype), found.shape]
+        return [found, None]
+    """
+    assert severity("DEV532", source) is expected
