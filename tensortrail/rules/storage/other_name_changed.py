@@ -16,6 +16,7 @@ _CHANGES = frozenset(
     "sigmoid_ softmax_ masked_fill_ masked_scatter_ scatter_ scatter_add_ index_add_ index_copy_ "
     "index_fill_ lerp_ addcmul_ addcdiv_ zero_ fill_ copy_ floor_ round_".split()
 )
+_MAY_BE_LEFT_OUT = (ast.If, ast.For, ast.While, ast.Try, ast.Match)
 _MEASURES = frozenset("shape dtype device ndim size dim numel".split())
 
 
@@ -26,7 +27,8 @@ class OtherNameChanged(Rule):
     Reports `scores.masked_fill_(mask, 0)`, `x += y` and `x[i] = y` after `kept = scores`, if the
     function reads both names afterwards.
 
-    Not reported: names that are bound again in between, and sizes, types and devices.
+    Not reported: names that are bound again on every way in between, or to a copy, and names of
+    which only sizes, types or devices are read.
 
     ## Why is this bad?
     No error is raised. Both names are one tensor: what was kept has changed too, and what is
@@ -66,6 +68,29 @@ import torch
 
 def attention(dots, mask):
     before = dots.clone()
+    dots.masked_fill_(mask, -1e9)
+    return dots.softmax(-1), before
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+def attention(dots, mask, bias=None):
+    before = dots
+    if bias is not None:
+        dots = dots + bias
+    dots.masked_fill_(mask, -1e9)
+    return dots.softmax(-1), before
+""",
+            lines=(7,),
+            fixed="""\
+import torch
+
+def attention(dots, mask, bias=None):
+    before = dots.clone()
+    if bias is not None:
+        dots = dots + bias
     dots.masked_fill_(mask, -1e9)
     return dots.softmax(-1), before
 """,
@@ -114,6 +139,18 @@ def block(layer, x: torch.Tensor, count: int):
     out = x
     out.add_(residual)
     return out.view(x.shape), left, count
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def clipped(x, in_place):
+    before = x
+    if not in_place:
+        x = x.clone()
+    x.clamp_(0, 1)
+    return x, before
 """
         ),
     )
@@ -194,10 +231,26 @@ def _is_tensor(module: Module, name: ast.Name) -> bool:
 def _is_bound_between(
     module: Module, function: FunctionNode, name: str, since: ast.Assign, until: ast.stmt
 ) -> bool:
+    """On every way from the one to the other, or to a copy."""
     return any(
-        is_before(since, each) and is_before(each, until) and module.statement_of(each) is not until
+        is_before(since, each)
+        and is_before(each, until)
+        and (bound := module.statement_of(each)) is not until
+        and (_is_on_the_way(module, bound, until) or _copies(module, bound))
         for each in _stores(module, function, name)
     )
+
+
+def _is_on_the_way(module: Module, statement: ast.stmt, until: ast.stmt) -> bool:
+    """No condition or loop is around it that is not around the other too."""
+    around = set(module.ancestors(until))
+    return all(
+        each in around for each in module.ancestors(statement) if isinstance(each, _MAY_BE_LEFT_OUT)
+    )
+
+
+def _copies(module: Module, statement: ast.stmt) -> bool:
+    return any(True for _ in module.calls("clone", "copy", "deepcopy", inside=statement))
 
 
 def _is_read_after(module: Module, change: ast.stmt, name: str) -> bool:

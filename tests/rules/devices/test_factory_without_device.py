@@ -704,7 +704,8 @@ def test_what_is_made_after_the_shape_of_an_argument(
         "import torch\n\n\ndef one_hot(y):\n    shape = list(y.shape)\n    rows, _ = shape\n"
         f"    found = {made}\n    return found.scatter_(1, y.unsqueeze(-1), 1)\n"
     )
-    found = found_in_package(tmp_path, "DEV521", source, f"from pkg.own import one_hot\n{main}\n")
+    main = f"from pkg.own import one_hot\n{main}\n"
+    found = found_in_package(tmp_path, "DEV521", source, main=main)
     assert [each.told for each in found] == expected
 
 
