@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 
 HOST = "https://github.com"
+_INSTALLED_BY = ("setup.py", "setup.cfg", "pyproject.toml")
 
 
 class NotAvailable(OSError):
@@ -25,15 +26,16 @@ class Sources:
         work.mkdir(parents=True, exist_ok=True)
 
     def package_at(self, repository: str, revision: str, path: str) -> Path:
-        """A folder with the top folder of `path` at the revision, so that imports resolve: of a
-        script at the top with all that lies beside it."""
+        """A folder with the top folder of `path` at the revision, so that imports resolve, and with
+        what makes it a library: of a script at the top with all that lies beside it."""
         parts = path.split("/")
         top = "/".join(parts[:2]) if parts[0] in ("src", "py", "bindings") else parts[0]
         target = self._work / f"{repository.replace('/', '+')}@{revision[:12]}" / top.split("/")[0]
         if not target.exists():
             git = self._repository(repository)
             sources = "*.py" if top.endswith(".py") else f"{top}/*.py"
-            command = ["git", "-C", str(git), "archive", revision, "--", sources]
+            installed = _said_to_be_installed(git, revision)
+            command = ["git", "-C", str(git), "archive", revision, "--", sources, *installed]
             archive = subprocess.run(command, capture_output=True, check=True).stdout
             with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
                 tar.extractall(target.parent, filter="data")
@@ -73,3 +75,10 @@ class Sources:
                 self._refused.add(repository)
                 raise NotAvailable(f"{repository} cannot be cloned") from error
         return target
+
+
+def _said_to_be_installed(git: Path, revision: str) -> list[str]:
+    """The files at the top that make a library of it: without them, what no program of its own
+    comes to would count as unused."""
+    command = ["git", "-C", str(git), "ls-tree", "--name-only", revision, "--", *_INSTALLED_BY]
+    return subprocess.run(command, capture_output=True, check=True, text=True).stdout.split()

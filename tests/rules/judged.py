@@ -45,11 +45,16 @@ def severities_in_project(folder: Path, files: dict[str, str], code: str) -> lis
 
 def severity_in_package(folder: Path, code: str, source: str, **others: str) -> Severity | None:
     """Of this rule in `own.py` of a package, which `main.py` uses; `others` are more files."""
+    main = "from pkg.own import Padded, Gate\n\nprint(Padded, Gate)\n"
+    found = found_in_package(folder, code, source, **{"main": main, **others})
+    return found[0].severity if found else None
+
+
+def found_in_package(folder: Path, code: str, source: str, **others: str) -> tuple[Finding, ...]:
+    """The same, with no other files but those that are named."""
     package = folder / "pkg"
     package.mkdir()
-    main = "from pkg.own import Padded, Gate\n\nprint(Padded, Gate)\n"
-    for name, text in {"__init__": "", "own": source, "main": main, **others}.items():
+    for name, text in {"__init__": "", "own": source, **others}.items():
         (package / f"{name}.py").write_text(text)
     asked = CheckRequest(paths=(str(package / "own.py"),), cache_dir=None, codes=frozenset({code}))
-    found = check(asked).findings
-    return found[0].severity if found else None
+    return tuple(check(asked).findings)

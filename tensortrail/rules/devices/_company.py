@@ -12,6 +12,7 @@ from tensortrail.rules.devices._makers import outermost
 from tensortrail.rules.places import FunctionPlaces, Held, Meeting, Place, What, Where
 from tensortrail.rules.shared.functions import called_here, parameter_names
 from tensortrail.rules.shared.objects import called, given, last_name
+from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.view import FunctionNode, Module
 
 _DEPTH = 4
@@ -192,8 +193,8 @@ def has_its_shape(module: Module, places: FunctionPlaces, made: ast.AST, there: 
 
 
 def _whose_length(module: Module, places: FunctionPlaces, made: ast.Call) -> ast.expr | None:
-    """`x` of `torch.arange(len(x))`, which numbers its rows."""
-    for argument in _sizes(made) if last_name(made.func) == "arange" else ():
+    """`x` of `torch.arange(len(x))`, which numbers its rows, or of `torch.zeros(len(x), n)`."""
+    for argument in _sizes(made):
         for node in (argument, *module.nodes(ast.Call, argument)):
             asked = isinstance(node, ast.Call) and called(node) == "len" and node.args
             if asked and isinstance(node, ast.Call) and _is_tensor(places, node.args[0]):
@@ -211,7 +212,8 @@ def whose_size(module: Module, places: FunctionPlaces, made: ast.Call) -> ast.ex
             continue
         origins = module.value_of(name).origins
         for origin in origins if len(origins) == 1 else ():
-            for node in (origin, *module.nodes(ast.Attribute, origin)):
+            listed = behind(module, origin)
+            for node in (listed, *module.nodes(ast.Attribute, listed)):
                 asked = isinstance(node, ast.Attribute) and node.attr in ("shape", "size")
                 if asked and isinstance(node, ast.Attribute) and _is_tensor(places, node.value):
                     return node.value
@@ -228,7 +230,19 @@ def _bound_to_sizes(module: Module, file: ast.AST) -> set[str]:
             found.update(each.id for each in below if isinstance(each, ast.Name))
             if isinstance(above, ast.stmt):
                 break
-    return found
+    return found | set(_unpacked(module, found))
+
+
+def _unpacked(module: Module, sizes: set[str]) -> Iterator[str]:
+    """`n`, `h`, `w` of `n, h, w = shape`, after `shape = list(x.shape)`."""
+    for statement in module.nodes(ast.Assign):
+        if isinstance(statement.value, ast.Name) and statement.value.id in sizes:
+            yield from (
+                each.id
+                for target in statement.targets
+                for each in ast.walk(target)
+                if isinstance(each, ast.Name)
+            )
 
 
 def _sizes(made: ast.Call) -> Sequence[ast.expr]:

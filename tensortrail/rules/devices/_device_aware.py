@@ -13,7 +13,7 @@ from tensortrail.rules.devices._at_hand import (
 )
 from tensortrail.rules.shared.functions import names_of_parameters
 from tensortrail.rules.view import FunctionNode, Module
-from tensortrail.rules.words import Kind
+from tensortrail.rules.words import Guard, Kind
 
 _PREPARES = (
     "collate",
@@ -35,6 +35,9 @@ _SETS_UP = frozenset(
 )
 _ELSEWHERE = pattern(r"numpy|\bnp\b|onnx|export|trac|script|jit|test|debug|training|lazy")
 """Words of conditions under which code runs on the CPU, or not at all on tensors."""
+
+_OF_GPUS = pattern(r"cuda|gpu")
+_OF_OTHERS = pattern(r"cpu|device|meta|trac|proxy|jit|\bnot\b|!=")
 
 
 def sets_up(function: FunctionNode) -> bool:
@@ -153,6 +156,11 @@ def is_choice(condition: str, function: FunctionNode) -> bool:
     own = isinstance(test, ast.Attribute) and getattr(test.value, "id", "") == "self"
     given = isinstance(test, ast.Name) and test.id in names_of_parameters(function)
     return (own or given) and not _ELSEWHERE.search(condition)
+
+
+def leads_to_a_gpu(guard: Guard) -> bool:
+    """`if self.use_gpu:`, and no word of other devices in the condition."""
+    return guard.holds and bool(_OF_GPUS.search(guard.text)) and not _OF_OTHERS.search(guard.text)
 
 
 def is_of_answer(module: Module, function: FunctionNode, name: str) -> bool:

@@ -8,6 +8,8 @@ from collections.abc import Callable
 
 from tensortrail.rules.devices._device_values import is_device
 from tensortrail.rules.devices._forms import NUMBERED, made_device
+from tensortrail.rules.shared.annotations import DEVICE, names_type
+from tensortrail.rules.shared.functions import parameters
 from tensortrail.rules.shared.stored import stored_under
 from tensortrail.rules.view import Module
 
@@ -117,6 +119,26 @@ def _is_said_to_be_one(module: Module, node: ast.expr) -> bool:
         and "torch.device" in (module.qualified(each.annotation), _written(each.annotation))
         for each in every
     )
+
+
+def takes_a_device(module: Module, node: ast.expr) -> bool:
+    """An argument that is annotated as a device, alone or beside a text, and that the function does
+    not make into something else."""
+    function = module.function_of(node)
+    if function is None or not isinstance(node, ast.Name):
+        return False
+    given = next((each for each in parameters(function) if each.arg == node.id), None)
+    if given is None or not _may_be_one(module, given.annotation):
+        return False
+    return not any(isinstance(each.ctx, ast.Store) for each in module.uses(node.id, function))
+
+
+def _may_be_one(module: Module, annotation: ast.expr | None) -> bool:
+    """`torch.device`, `str | torch.device`, and no mapping to devices."""
+    if annotation is None or not names_type(module, annotation, DEVICE):
+        return False
+    holders = [each.value for each in ast.walk(annotation) if isinstance(each, ast.Subscript)]
+    return all(module.text(each).endswith(("Union", "Optional")) for each in holders)
 
 
 def _written(annotation: ast.expr) -> object:

@@ -36,7 +36,7 @@ class DefaultOnOneReturn(Rule):
     Not reported: a `return` under a condition about devices or about the type of an argument, and
     one where the tensor of the other `return` is None or an empty list.
 
-    The notes are off by default.
+    Notes are off by default, unless the tensor has a dimension and the code is not for the CPU.
 
     ## Why is this bad?
     On a GPU, the caller gets a CPU tensor on the rare path, such as an empty batch or a missing
@@ -178,8 +178,8 @@ def dropped(self, x: torch.Tensor = None, shape=None):
         there: Place,
     ) -> Finding:
         line = getattr(other, "lineno", 0)
-        plain = held.may_be_scalar or not names_a_device(there)
-        plain = plain or is_beforehand(module, function)
+        before = is_beforehand(module, function)
+        plain = held.may_be_scalar or not names_a_device(there) or before
         return self.finding(
             module,
             made,
@@ -192,6 +192,7 @@ def dropped(self, x: torch.Tensor = None, shape=None):
                 (other, "the other result"),
             ),
             fixes=(made_there(module, function, places, made, there),),
+            told=not (held.may_be_scalar or before),
         )
 
 

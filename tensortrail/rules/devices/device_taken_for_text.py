@@ -15,6 +15,7 @@ from tensortrail.rules.devices._device_texts import (
     may_be_known_device,
     may_tell_a_device,
     names_a_number,
+    takes_a_device,
     tells_a_device,
     texts_in,
 )
@@ -43,8 +44,9 @@ class DeviceTakenForText(Rule):
     - a device type compared with something else: `t.device.type == "cuda:0"`, or `"gpu"`, which
       is not in `str(t.device)` either. A variable that is `"cuda"` or `"cpu"` is such a type too.
 
-    Not reported: arguments and settings, which may be strings. A value is known as a device if it
-    is the device of a tensor or parameter, or the result of `torch.device(...)`.
+    Not reported: other arguments and settings, which may be strings. A value is known as a device
+    if it is the device of a tensor or parameter, or the result of `torch.device(...)`. A note:
+    `"cpu" in device` of an argument that is annotated as one, or as `str | torch.device`.
 
     ## Why is this bad?
     `in` raises a TypeError, a string method an AttributeError, and autocast a ValueError. A
@@ -272,6 +274,7 @@ def f(model):
         left, operation, right = compare.left, compare.ops[0], compare.comparators[0]
         if isinstance(operation, (ast.In, ast.NotIn)):
             yield from self._sought(module, compare, isinstance(operation, ast.In))
+            yield from self._taken(module, compare, left, right)
             if not may_be_known_device(module, right):
                 return
             if constant_text(module, left) is not None and is_known_device(module, right):
@@ -285,6 +288,17 @@ def f(model):
                 text = constant_text(module, other) if may_tell_a_device(module, node) else None
                 if text is not None:
                     yield from self._equal(module, compare, node, text)
+
+    def _taken(
+        self, module: Module, compare: ast.Compare, text: ast.expr, device: ast.expr
+    ) -> Iterator[Finding]:
+        """`"cpu" in device` of an argument that may be one, as its annotation says."""
+        sought = constant_text(module, text) is not None and takes_a_device(module, device)
+        if sought and not is_tested(module, compare):
+            what = (
+                f"`{module.text(device)}` may be a torch.device, and `in` of it raises a TypeError"
+            )
+            yield self.finding(module, compare, what, severity=Severity.NOTE)
 
     def _sought(self, module: Module, compare: ast.Compare, found: bool) -> Iterator[Finding]:
         """`"gpu" in str(device)`."""

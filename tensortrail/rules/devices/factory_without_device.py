@@ -6,27 +6,26 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Severity
 from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._at_hand import device_read
 from tensortrail.rules.devices._callers import caller_step
-from tensortrail.rules.devices._company import has_its_shape
 from tensortrail.rules.devices._goes_along import only_sets_up
 from tensortrail.rules.devices._inputs_moved import may_have_moved
 from tensortrail.rules.devices._lying import (
     described,
     is_module,
-    is_stored_by_numbers,
     made_there,
     out_of_place,
     unless,
 )
+from tensortrail.rules.devices._made_for_argument import made_for_argument
 from tensortrail.rules.devices._makers import (
     FACTORIES,
     left_to_its_default,
     made_without_device,
     makers_and_callers,
 )
-from tensortrail.rules.devices._meant import is_certain, may_be_meant, only_binds_a_name
-from tensortrail.rules.places import KERNEL, MODEL, FunctionPlaces, Meeting, Place, Where
+from tensortrail.rules.devices._meant import only_binds_a_name
+from tensortrail.rules.devices._weighed import is_worth_telling, weight
+from tensortrail.rules.places import MODEL, FunctionPlaces, Meeting, Place, Where
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.view import FunctionNode
@@ -344,6 +343,7 @@ if __name__ == "__main__":
             for meeting in places.meetings:
                 inner = module.function_of(meeting.node) or function
                 found = out_of_place(module, inner, meeting, Where.DEFAULT)
+                found = found or made_for_argument(module, inner, meeting)
                 if found is None or may_have_moved(module, meeting):
                     continue
                 one = found[0]
@@ -368,33 +368,17 @@ if __name__ == "__main__":
             made.by,
             f"`{one_line(module, made.by)}` is on the default device, and line {line} "
             f"{_takes(meeting)} {described(there)}{unless(elsewhere)}",
-            severity=Severity.NOTE if elsewhere else _weight(module, function, meeting, there),
+            severity=Severity.NOTE if elsewhere else weight(module, function, meeting, there),
             trail=(
                 (made.by, "made without a device"),
                 *caller_step(module, function, there),
                 (meeting.node, f"meets a tensor {described(there)}"),
             ),
             fixes=(made_there(module, function, places, made.by, there),),
-            told=any(device_read(module, function))
-            or has_its_shape(module, places, made.by, there),
+            told=not elsewhere and is_worth_telling(module, function, meeting, made, there),
         )
 
 
 def _takes(meeting: Meeting) -> str:
     to_module = meeting.operation == MODEL
     return "gives it to a module" if to_module else "uses it together with a tensor"
-
-
-def _weight(
-    module: Module, function: FunctionNode, meeting: Meeting, there: Place
-) -> Severity | None:
-    """The code of a module that is not known may move what it is given."""
-    if is_stored_by_numbers(meeting) or not module.may_use_gpu():
-        return Severity.NOTE
-    if meeting.operation != KERNEL and (
-        may_be_meant(module, function, meeting, there) or not is_certain(module, function, there)
-    ):
-        return Severity.NOTE
-    if there.where is not Where.LITERAL or meeting.operation == MODEL:
-        return None
-    return Severity.NOTE if there.by is meeting.node else Severity.ERROR  # the callee may ask first

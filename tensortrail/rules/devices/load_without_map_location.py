@@ -38,8 +38,9 @@ class LoadWithoutMapLocation(Rule):
     - It is a converter: the code takes weights by their key from a file of the command line, and
       names no device anywhere.
 
-    Other calls are reported only if the rule is selected, and the message is then the first line
-    of this page. The signs do not count
+    Where there is no sign, the message is the first line of this page; it is told by default if
+    the result is used as weights or state. Only if the rule is selected, it is told of other
+    results, and
 
     - if the name of the file contains the rank, or only one rank runs the line;
     - if the code calls `net.cuda()` or chooses a GPU without a condition: it needs a GPU anyway;
@@ -280,7 +281,8 @@ def cached(path, names):
     def _found(self, module: Module, call: ast.Call) -> Finding:
         """It says what fails where the code shows it, and nothing speaks against it."""
         asked = used_as_state(module, call)
-        why = why_it_matters(module, call) if asked and not is_harmless(module, call) else None
+        matters = asked and not is_harmless(module, call)
+        why = why_it_matters(module, call) if matters else None
         why = why or (needs_no_gpu(module, call) if asked else None)
         why = why or accepted_and_dropped(module, call)
         fixes = [_mapped(module, call)]
@@ -292,6 +294,7 @@ def cached(path, names):
                 severity=Severity.NOTE,
                 confidence=Confidence.MEDIUM,
                 fixes=fixes,
+                told=matters,
             )
         return self.finding(
             module,

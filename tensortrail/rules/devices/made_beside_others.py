@@ -21,7 +21,12 @@ from tensortrail.rules.devices._company import (
     whose_size,
 )
 from tensortrail.rules.devices._customs import is_explained
-from tensortrail.rules.devices._device_aware import answers_elsewhere, is_in_module, sets_up
+from tensortrail.rules.devices._device_aware import (
+    answers_elsewhere,
+    is_in_module,
+    leads_to_a_gpu,
+    sets_up,
+)
 from tensortrail.rules.devices._goes_along import goes_along
 from tensortrail.rules.devices._lying import described
 from tensortrail.rules.devices._makers import FACTORIES
@@ -77,9 +82,7 @@ class MadeBesideOthers(Rule):
 
     Only reported if the rule is selected (`--select DEV532`), where it is less certain:
 
-    - the two tensors are only passed on together, to code that may move one;
-    - the function is not in a module, and no other factory of it is given a device;
-    - the tensor is returned, or no operation of torch combines it with the one it is made like;
+    - the tensor is only returned, or is an index by its name;
     - the code works on the CPU: a data set, a collator, an export or a conversion.
 
     Not reported: a tensor without a dimension, or one that is moved, copied or used as an index; a
@@ -221,7 +224,7 @@ def evaluate(envs, count, device: torch.device):
             call,
             f"this is on the default device, and {_use(why)}; {_reason(module, why)}",
             severity=severity,
-            told=_meets_what_it_is_like(module, function, why),
+            told=_may_fail(module, function, call, why),
             trail=(
                 (call, "made without a device"),
                 *((each, "given a device") for each in why.others[:2]),
@@ -251,7 +254,8 @@ def evaluate(envs, count, device: torch.device):
 
 
 def _is_for_the_cpu(module: Module, function: FunctionNode, call: ast.Call) -> bool:
-    if any(_CPU_CHOSEN.search(each.text) for each in module.guards_of(call)):
+    asked = [each for each in module.guards_of(call) if not leads_to_a_gpu(each)]
+    if any(_CPU_CHOSEN.search(each.text) for each in asked):
         return True
     return is_beforehand(module, function) or is_named_for_the_cpu(module, call)
 
@@ -350,14 +354,12 @@ def _meets_its_model(module: Module, function: FunctionNode, why: Evidence) -> b
     return name.startswith("torch.") and there.subject in own and there.where is Where.OF
 
 
-def _meets_what_it_is_like(module: Module, function: FunctionNode, why: Evidence) -> bool:
-    """`x * torch.linspace(0, 1, x.shape[2])`: one operation takes the two, and `x` is an argument
-    that the function uses as a tensor."""
-    if why.model is None or why.beside is None or _is_only_passed(module, function, why):
+def _may_fail(module: Module, function: FunctionNode, call: ast.Call, why: Evidence) -> bool:
+    """Code that takes the two together, and is not for the CPU."""
+    if why.beside is None or _is_an_index(module, call) or _meets_the_cpu(module, function, call):
         return False
-    held = module.places(function).seen.get(why.model)
-    own = {each.subject for each in held.places if each.where is Where.OF} if held else set()
-    return why.beside[1].subject in own
+    for_the_cpu = is_beforehand(module, function) or is_named_for_the_cpu(module, call)
+    return not (for_the_cpu or answers_elsewhere(module, function))
 
 
 def _use(why: Evidence) -> str:

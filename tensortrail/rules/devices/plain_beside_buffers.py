@@ -42,8 +42,7 @@ class PlainBesideBuffers(Rule):
 
     Only reported if the rule is selected (`--select DEV530`):
 
-    - a tensor that was put on a device or came from the caller, unless most tensors of the class
-      are buffers;
+    - a tensor that was put on a device or came from the caller, in a class without buffers;
     - a tensor made on a device after the module was built, or only passed to functions of other
       files;
     - modules that are built under `with torch.device(device):`;
@@ -184,11 +183,11 @@ class Counted(nn.Module):
         usual = 0 < len(plain) <= len(buffers)
         for name, kept in plain:
             sure = usual or all(_is_made_here(module, each) for each in kept)
-            if any(_is_unsure(module, each) or _is_on_a_gpu(module, each) for each in kept):
-                sure = False
+            known = not any(_is_unsure(module, e) or _is_on_a_gpu(module, e) for e in kept)
             if need_not_move(module, cls) or _may_follow(module, cls, name, kept):
-                sure = False
-            yield self._reported(module, kept[0], name, buffers, None if sure else Severity.NOTE)
+                known = False
+            severity = None if sure and known else Severity.NOTE
+            yield self._reported(module, kept[0], name, buffers, severity, told=known)
 
     def _reported(
         self,
@@ -197,7 +196,9 @@ class Counted(nn.Module):
         name: str,
         buffers: Sequence[ast.Call],
         severity: Severity | None,
+        told: bool = False,
     ) -> Finding:
+        """With other buffers in the class, a tensor that is none is told of."""
         lines = " and ".join(f"line {each.lineno}" for each in buffers[:2])
         are = "1 other is a buffer" if len(buffers) == 1 else f"{len(buffers)} others are buffers"
         others = f"; {are}, see {lines}" if buffers else ""
@@ -208,6 +209,7 @@ class Counted(nn.Module):
             f"{others}",
             severity=severity,
             trail=tuple((each, "registered as a buffer") for each in buffers[:2]),
+            told=told and bool(buffers),
         )
 
 

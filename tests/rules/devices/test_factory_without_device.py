@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from tensortrail.findings import Severity
-from tests.rules.judged import HEAD, findings, severities_in_project, severity, severity_in_package
+from tests.rules.judged import (
+    HEAD,
+    findings,
+    found_in_package,
+    severities_in_project,
+    severity,
+    severity_in_package,
+)
 
 CHUNKED = (
     HEAD + "class Head(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n"
@@ -677,3 +684,48 @@ def test_a_kernel_reads_nothing_of_what_is_empty(size: str, expected: Severity |
         return x.cuda()
     """
     assert severity("DEV521", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("made", "main", "expected"),
+    [
+        ("torch.zeros(len(y), 3)", "print(one_hot(ask()), torch.ones(1).cuda())", [True]),
+        ("torch.zeros(y.shape[0], 3)", "print(one_hot(ask()), torch.ones(1).cuda())", [True]),
+        ("torch.zeros(rows, 3)", "print(one_hot(ask()), torch.ones(1).cuda())", [True]),
+        ("torch.zeros(8, 3)", "print(one_hot(ask()), torch.ones(1).cuda())", []),
+        ("torch.zeros(len(y), 3)", "print(one_hot(ask()))", []),
+    ],
+)
+def test_what_is_made_after_the_shape_of_an_argument(
+    tmp_path: Path, made: str, main: str, expected: list[bool]
+) -> None:
+    """Of a plain function in a file without devices, in a package that may use a GPU or not."""
+    source = (
+        "import torch\n\n\ndef one_hot(y):\n    shape = list(y.shape)\n    rows, _ = shape\n"
+        f"    found = {made}\n    return found.scatter_(1, y.unsqueeze(-1), 1)\n"
+    )
+    main = f"from pkg.own import one_hot\n{main}\n"
+    found = found_in_package(tmp_path, "DEV521", source, main=main)
+    assert [each.told for each in found] == expected
+
+
+def test_a_gpu_named_beside_the_base_class(tmp_path: Path) -> None:
+    """The program of the file itself names none."""
+    source = (
+        "import torch\nfrom pkg.base import Base\n\n\nclass Gate(Base):\n"
+        "    def forward(self):\n        norms = torch.norm(self.table.weight, dim=1)\n"
+        "        return torch.max(norms, torch.ones(1, 1))\n"
+    )
+    base = (
+        "import torch\nfrom torch import nn\n\n\nclass Base(nn.Module):\n"
+        "    def __init__(self, n):\n        super().__init__()\n"
+        "        self.table = nn.Embedding(n, n)\n"
+        "        self.home = {home}\n"
+    )
+    for number, (home, expected) in enumerate(
+        [("'cuda' if torch.cuda.is_available() else 'cpu'", Severity.WARNING), ("0", Severity.NOTE)]
+    ):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        text = base.format(home=home)
+        assert severity_in_package(folder, "DEV521", source, base=text) is expected

@@ -348,3 +348,18 @@ def test_the_same_run_saved_the_file() -> None:
     """
     assert severity("DEV506", source.format(path="best_model_path")) is Severity.NOTE
     assert severity("DEV506", source.format(path="path")) is Severity.WARNING
+
+
+@pytest.mark.parametrize(
+    ("use", "told"), [("model.load_state_dict(found)", True), ("model.rows(found)", False)]
+)
+def test_without_a_sign_weights_are_told_of_by_default(use: str, told: bool) -> None:
+    source = f"""
+    import torch
+
+    def restored(model, path):
+        found = torch.load(path)
+        {use}
+        return model
+    """
+    assert [each.told for each in findings("DEV506", source)] == [told]

@@ -159,3 +159,55 @@ def test_a_collator_with_more_to_its_name_prepares_data() -> None:
     """
     assert severity("DEV532", source.format(more="WithPadding")) is Severity.NOTE
     assert severity("DEV532", source.format(more="s")) is Severity.WARNING
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"), [("shape[0] == 0", True), ("config is None", False)]
+)
+def test_the_dtype_of_a_variable_of_which_nothing_is_known(asked: str, expected: bool) -> None:
+    """A model has a dtype too, and no shape."""
+    source = f"""
+    import torch
+
+    def scores(rank, pids):
+        found = rank(pids)
+        if found.{asked}:
+            return [torch.zeros((len(pids),), dtype=found.dtype), None]
+        return [found, None]
+    """
+    assert (severity("DEV532", source) is Severity.NOTE) is expected
+
+
+@pytest.mark.parametrize(
+    ("kept", "expected"),
+    [("total = {made}", Severity.NOTE), ("self.total = {made}", None), ("return {made}", None)],
+)
+def test_what_a_method_makes_with_the_dtype_of_its_own_tensor(
+    kept: str, expected: Severity | None
+) -> None:
+    """What it keeps or gives back may become that tensor."""
+    made = "torch.tensor([1.0, 2.0], dtype=self.rows.dtype)"
+    source = HEAD + (
+        "class Table(nn.Module):\n    def __init__(self, rows: torch.Tensor):\n"
+        "        super().__init__()\n        self.rows = rows\n\n"
+        f"    def scaled(self, save):\n        {kept.format(made=made)}\n"
+        "        save(torch.cat([self.rows, total]))\n"
+    )
+    assert severity("DEV532", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [("use_gpu", Severity.NOTE), ("not use_gpu", None), ("device == 'cuda'", None)],
+)
+def test_a_branch_for_gpus_is_not_meant_for_the_cpu(asked: str, expected: Severity | None) -> None:
+    source = f"""
+    import torch
+
+    def scores(rank, pids, use_gpu, device):
+        found = rank(pids)
+        if {asked}:
+            return [torch.zeros((len(pids),), dtype=found.dtype), found.shape]
+        return [found, None]
+    """
+    assert severity("DEV532", source) is expected

@@ -1,0 +1,59 @@
+"""How much it says that a tensor which was given no device meets another, and if it is told."""
+
+from __future__ import annotations
+
+import ast
+
+from tensortrail.findings import Severity
+from tensortrail.rules.devices._at_hand import device_read
+from tensortrail.rules.devices._beforehand import is_beforehand
+from tensortrail.rules.devices._company import has_its_shape
+from tensortrail.rules.devices._device_aware import answers_elsewhere
+from tensortrail.rules.devices._lying import is_stored_by_numbers
+from tensortrail.rules.devices._meant import is_certain, is_traced, may_be_meant
+from tensortrail.rules.places import KERNEL, MODEL, Meeting, Place, Where
+from tensortrail.rules.view import FunctionNode, Module
+
+
+def weight(
+    module: Module, function: FunctionNode, meeting: Meeting, there: Place
+) -> Severity | None:
+    """The code of a module that is not known may move what it is given."""
+    if is_stored_by_numbers(meeting) or not runs_on_gpus(module, meeting.node):
+        return Severity.NOTE
+    if meeting.operation != KERNEL and (
+        may_be_meant(module, function, meeting, there) or not is_certain(module, function, there)
+    ):
+        return Severity.NOTE
+    if there.where is not Where.LITERAL or meeting.operation == MODEL:
+        return None
+    return Severity.NOTE if there.by is meeting.node else Severity.ERROR  # the callee may ask first
+
+
+def is_worth_telling(
+    module: Module, function: FunctionNode, meeting: Meeting, made: Place, there: Place
+) -> bool:
+    """The function asks for devices, the tensor has the shape of what it meets, or nothing says
+    that the two may be on the CPU."""
+    if any(device_read(module, function)):
+        return True
+    assert made.by is not None
+    if has_its_shape(module, module.places(function), made.by, there):
+        return True
+    if is_stored_by_numbers(meeting) or not runs_on_gpus(module, meeting.node):
+        return False
+    meant = is_beforehand(module, function) or is_traced(module, meeting.node)
+    return not (meant or answers_elsewhere(module, function))
+
+
+def runs_on_gpus(module: Module, node: ast.AST) -> bool:
+    """The program of the file names a GPU, or that of a class which the class around extends."""
+    if module.may_use_gpu():
+        return True
+    cls = module.class_of(node)
+    facts = module.class_facts(cls) if cls is not None else None
+    return facts is not None and any(module.about(each, _may_use_gpu) for each in facts.bases)
+
+
+def _may_use_gpu(module: Module, _: ast.AST) -> bool:
+    return module.may_use_gpu()

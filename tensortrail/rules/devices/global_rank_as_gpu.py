@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shared.given_devices import said_device
+from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.objects import called
+from tensortrail.rules.shared.origins import behind
+
+_OF_ALL = frozenset({"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
+"""Variables with the number of the process among those of all machines."""
+_TAKES_NUMBER = frozenset({"cuda", "set_device"})
+
+
+class GlobalRankAsGpu(Rule):
+    """The rank among all machines is used as the number of a GPU.
+
+    ## What it does
+    Reports `torch.distributed.get_rank()`, or the variable `RANK`, where the number of a GPU
+    belongs: `torch.cuda.set_device(rank)`, `x.to(rank)`, `x.cuda(rank)`, `device=rank`,
+    `torch.device("cuda", rank)` and `f"cuda:{rank}"`, directly or through a variable.
+
+    Not reported: `rank % torch.cuda.device_count()`, the rank in a group, and code under a
+    condition about the number of machines.
+
+    ## Why is this bad?
+    It works on one machine. On the second one the ranks begin with 8, and torch raises "invalid
+    device ordinal": each machine counts its own GPUs from 0.
+
+    ## Fix safety
+    No fix is offered: the launcher decides how the local rank is told, mostly by `LOCAL_RANK`.
+
+    ## References
+    - axolotl-ai-cloud/axolotl, commit 2fe95cdcc1, values gathered from all ranks
+    - pytorch documentation of `torchrun`, `LOCAL_RANK`
+    """
+
+    code = "DEV655"
+    name = "global-rank-as-gpu"
+    severity = Severity.NOTE
+    triggers = tuple(
+        (word, used)
+        for word in ("get_rank", *(f"{quote}{name}" for name in sorted(_OF_ALL) for quote in "'\""))
+        for used in ("cuda", "device", ".to(")
+    )
+
+    bad = (
+        Bad(
+            """\
+import torch
+import torch.distributed as dist
+
+def started(model):
+    dist.init_process_group("nccl")
+    torch.cuda.set_device(dist.get_rank())
+    return model.cuda()
+""",
+            lines=(6,),
+            instead="""\
+import os
+
+import torch
+import torch.distributed as dist
+
+def started(model):
+    dist.init_process_group("nccl")
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    return model.cuda()
+""",
+        ),
+        Bad(
+            """\
+import torch
+import torch.distributed as dist
+
+def gathered(value):
+    rank = dist.get_rank()
+    found = torch.tensor(value, device=rank)
+    place = torch.device(f"cuda:{rank}")
+    dist.all_reduce(found)
+    return found.to(place)
+""",
+            lines=(6, 7),
+        ),
+        Bad(
+            """\
+import os
+
+import torch
+
+def placed(model):
+    rank = int(os.environ["RANK"])
+    return model.to(rank)
+""",
+            lines=(7,),
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+import torch.distributed as dist
+
+def started(model):
+    torch.cuda.set_device(dist.get_rank() % torch.cuda.device_count())
+    return model.cuda()
+"""
+        ),
+        Good(
+            """\
+import os
+
+import torch
+import torch.distributed as dist
+
+def placed(model, group):
+    rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(dist.get_rank(group))
+    return model.to(rank), torch.tensor(dist.get_rank(), device="cuda")
+"""
+        ),
+        Good(
+            """\
+import torch
+import torch.distributed as dist
+
+def placed(model, nodes):
+    if nodes == 1:
+        torch.cuda.set_device(dist.get_rank())
+    return model
+"""
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for said in _numbers_of_gpus(module):
+            if _is_global_rank(module, behind(module, said)) and not _asks_for_nodes(module, said):
+                yield self.finding(
+                    module,
+                    said,
+                    f"`{module.text(said)}` counts the processes of all machines, and is no number "
+                    "of a GPU on the second one",
+                )
+
+
+def _numbers_of_gpus(module: Module) -> Iterator[ast.expr]:
+    """Expressions that choose a GPU by their value."""
+    for call in module.nodes(ast.Call):
+        said = said_device(module, call)
+        if said is not None:
+            yield said
+        elif called(call) in _TAKES_NUMBER and call.args:
+            yield call.args[0]
+        elif module.qualified(call.func) == "torch.device" and call.args:
+            yield call.args[-1]
+    for text in module.nodes(ast.JoinedStr):
+        for before, value in zip(text.values, text.values[1:], strict=False):
+            named = isinstance(before, ast.Constant) and str(before.value).endswith("cuda:")
+            if named and isinstance(value, ast.FormattedValue):
+                yield value.value
+
+
+def _is_global_rank(module: Module, made: ast.expr) -> bool:
+    if isinstance(made, ast.Call) and called(made) == "int" and made.args:
+        made = behind(module, made.args[0])
+    if isinstance(made, ast.Call):
+        name = module.qualified(made.func)
+        if name == "torch.distributed.get_rank":
+            return not (made.args or made.keywords)
+        asked = made.args[0] if made.args and name in ("os.environ.get", "os.getenv") else None
+        return asked is not None and module.value_of(asked).constant in _OF_ALL
+    of_system = isinstance(made, ast.Subscript) and module.qualified(made.value) == "os.environ"
+    return (
+        of_system
+        and isinstance(made, ast.Subscript)
+        and module.value_of(made.slice).constant in _OF_ALL
+    )
+
+
+def _asks_for_nodes(module: Module, node: ast.AST) -> bool:
+    return any("node" in each.text for each in module.guards_of(node))
