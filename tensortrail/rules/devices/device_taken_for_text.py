@@ -63,6 +63,7 @@ class DeviceTakenForText(Rule):
     code = "DEV573"
     name = "device-taken-for-text"
     severity = Severity.ERROR
+    warns = False
     triggers = (
         (" in ", "device"),
         ("str(", ".device"),

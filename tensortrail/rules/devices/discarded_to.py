@@ -42,7 +42,8 @@ class DiscardedTo(Rule):
     - `p = p.to(...)` in a loop over `parameters()`, if nothing uses this `p` afterwards;
     - `t.data.copy(other)`: tensors have no such method.
 
-    Reported as a note: `obj.to(...)` of a tensor or module that is then returned, `detach()`, a
+    Reported as a note: a tensor that the function does not read further down, or only to put it
+    into a dict or a list; `obj.to(...)` of a tensor or module that is then returned, `detach()`, a
     dtype, results of `zeros_like`, an entry of a state dict that is loaded later, a tensor that is
     already there, one that `numpy()` reads in the end, a parameter that is no tensor unless
     the caller gives one, and a move to the device of another tensor
