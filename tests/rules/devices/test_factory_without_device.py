@@ -677,3 +677,25 @@ def test_a_kernel_reads_nothing_of_what_is_empty(size: str, expected: Severity |
         return x.cuda()
     """
     assert severity("DEV521", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("then", "expected"),
+    [(".to(x)", Severity.NOTE), (".to(x.dtype)", Severity.NOTE), ("", Severity.WARNING)],
+)
+def test_a_result_that_is_moved_at_once(then: str, expected: Severity) -> None:
+    source = f"""
+    import torch
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(2, 2)
+
+        def forward(self, x: torch.Tensor, bank: torch.Tensor, n):
+            x = self.linear(x)
+            index = torch.randperm(n)
+            return x + (bank * index){then}
+    """
+    assert severity("DEV521", source) is expected
