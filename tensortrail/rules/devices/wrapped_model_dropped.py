@@ -51,7 +51,7 @@ class WrappedModelDropped(Rule):
 
     code = "DEV629"
     name = "wrapped-model-dropped"
-    severity = Severity.ERROR
+    severity = Severity.WARNING
     warns = False
     triggers = ("compile(", "torch.jit", "jit.", "DataParallel(", "quantize_dynamic(",
                 "symbolic_trace(", "merge_and_unload(", "prepare(")  # fmt: skip
