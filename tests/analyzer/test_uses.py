@@ -65,6 +65,7 @@ def severity(folder: Path, files: dict[str, str], above: str = "") -> Severity:
         {"train.py": "from net import a\nmodel = a.Scaled(3)\n"},
         {"pyproject.toml": "", "configs/base.yaml": "target: net.a.Scaled\n"},
         {"setup.py": "", "demos/try.ipynb": '{"cells": ["Scaled(3)"]}'},
+        {"setup.py": "", "net/b.py": FROM_A, "run.py": RUNS_B},
     ],
 )
 def test_what_another_file_names_is_used(tmp_path: Path, files: dict[str, str]) -> None:
@@ -80,6 +81,7 @@ def test_what_another_file_names_is_used(tmp_path: Path, files: dict[str, str]) 
         {"net/b.py": "from net.a import Scaled\n"},
         {"net/b.py": FROM_A, "net/c.py": "from net.b import made\n"},
         {"net/b.py": LISTED, "net/c.py": "from net.b import MODELS\n"},
+        {".git/HEAD": "", "copied/setup.py": "", "net/b.py": FROM_A, "run.py": RUNS_B},
         {"net/b.py": FROM_A, "run.py": RUNS_B},
         {"net/b.py": "from net.z import Scaled\n", "net/z.py": SCALED_TOO, "run.py": RUNS_B},
         {"net/b.py": "from outside import Scaled\n", "run.py": RUNS_B},

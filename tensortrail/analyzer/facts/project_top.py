@@ -12,7 +12,7 @@ _MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 """What lies at the top of a project."""
 _LIKELY = ("LICENSE", "LICENSE.txt", "LICENSE.md", "requirements.txt")
 """What does too, but also beside code that was taken from elsewhere."""
-_ABOVE_A_PACKAGE = 3
+_ABOVE_A_PACKAGE = 6
 """Folders above a package where its top is looked for."""
 _ABOVE_A_FILE = 4
 """Folders above a file where the top is looked for."""

@@ -98,24 +98,23 @@ class Reach:
                 return other
         return None
 
-    @cached_property
-    def library(self) -> str | None:
-        """A file that says how it is installed."""
-        return next((each for each in self.texts if os.path.basename(each) in _LIBRARY), None)
+    def library(self, path: str) -> str | None:
+        """A file that says how what lies at the path is installed; that of a copied project beside
+        it says nothing of it."""
+        return next((each for each in self._libraries if _is_below(path, each)), None)
 
-    @property
-    def is_library(self) -> bool:
-        """It is installed."""
-        return self.library is not None
+    @cached_property
+    def _libraries(self) -> list[str]:
+        return [each for each in self.texts if os.path.basename(each) in _LIBRARY]
 
     @cached_property
     def program(self) -> str | None:
         """A file that is run."""
         return next((path for path, text in self.texts.items() if is_program(path, text)), None)
 
-    def is_handed_out(self, block: Block) -> bool:
+    def is_handed_out(self, path: str, block: Block) -> bool:
         """Users of a library call what they like of a file that is used."""
-        return self.is_library and not block.name.startswith("_")
+        return not block.name.startswith("_") and self.library(path) is not None
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -227,7 +226,7 @@ class _Search:
         if (path, block.name) in self._asked:
             return False
         self._asked.add((path, block.name))
-        if self._reach.is_handed_out(block):
+        if self._reach.is_handed_out(path, block):
             return True
         inside = [
             at
@@ -274,7 +273,7 @@ class _Search:
         if outer.name == name or ("", outer.name) in self._asked:
             return False
         classes = around[around.index(outer) + 1 :]
-        if not classes and self._reach.is_handed_out(outer):
+        if not classes and self._reach.is_handed_out(path, outer):
             return True
         if classes and self.is_called_from_outside(outer.name, classes[0].name, classes[0].bases):
             return True
@@ -354,6 +353,12 @@ class _Search:
     def _gives_up(self, word: str, depth: int) -> bool:
         self._words.add(word)
         return depth > _DEEPEST or len(self._words) > _MOST_SEARCHES
+
+
+def _is_below(path: str, file: str) -> bool:
+    """In the folder of the file, or further down."""
+    folder = os.path.dirname(file)
+    return not folder or path.startswith(os.path.join(folder, ""))
 
 
 def _parts(path: str) -> list[str]:

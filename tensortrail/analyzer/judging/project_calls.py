@@ -102,9 +102,10 @@ class AsksForProjectCalls:
         folder, reach = _around(file), self._reach()
         if folder is None or reach is None or known_top(folder) is None:
             return True  # where its top is, and what lies there, is not known
-        if reach.library is not None:
-            file.project.rest_on_all_of(file, [reach.library])
-        return reach.is_library
+        library = reach.library(file.path)
+        if library is not None:
+            file.project.rest_on_all_of(file, [library])
+        return library is not None
 
     def _reach(self) -> Reach | None:
         file = cast("ProjectFile", self)

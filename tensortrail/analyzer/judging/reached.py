@@ -59,7 +59,7 @@ def _is_method_reached(
 
 def _is_handed_out(file: ProjectFile, folder: str, reach: Reach, name: str) -> bool:
     """By a library, in its package or in one right below: users call what they like."""
-    if not reach.is_library:
+    if reach.library(file.path) is None:
         return False
     for path, text in reach.texts.items():
         is_first = path.endswith("__init__.py") and folder in _two_above(path)

@@ -11,13 +11,11 @@ from tensortrail.analyzer.facts.programs import imported
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.judging.around import around_program
 from tensortrail.patterns import pattern
+from tensortrail.rules.shared.command_lines import COMMAND_LINES
 from tensortrail.rules.shared.objects import last_name
 
 _IS_TOLD = pattern(rb"\bargs?\b|\bargv\b|pars|\bmain\b|\binput\(")
 """What a program has that somebody runs: it is told what to do. Names only keep a finding here."""
-_COMMAND_LINES = frozenset(
-    "argparse optparse click typer fire tyro hydra absl simple_parsing jsonargparse docopt".split()
-)
 _ASKED = ("sys.argv", "os.environ", "os.getenv")
 
 
@@ -43,7 +41,7 @@ def _asks_outside(file: ProjectFile, block: ast.AST) -> bool:
 def _asks(file: ProjectFile, inside: ast.AST) -> bool:
     names = (*file.tree.nodes(ast.Name, inside), *file.tree.nodes(ast.Attribute, inside))
     dotted = [file.qualified(each) for each in names]
-    return any(each.partition(".")[0] in _COMMAND_LINES or each in _ASKED for each in dotted)
+    return any(each.partition(".")[0] in COMMAND_LINES or each in _ASKED for each in dotted)
 
 
 def _is_of_main(node: ast.AST) -> bool:

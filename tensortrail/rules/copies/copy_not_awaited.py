@@ -51,6 +51,7 @@ class CopyNotAwaited(Rule):
     name = "copy-not-awaited"
     since = "0.2.0"
     severity = Severity.WARNING
+    warns = False
     confidence = Confidence.MEDIUM
     triggers = (("with ", "tream"),)
 

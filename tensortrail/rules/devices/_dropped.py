@@ -195,10 +195,29 @@ def weight(module: Module, call: ast.Call) -> Severity:
         may_be_there = _is_made_like_another(module, call) or is_only_if_tensor(
             module, call, what_is_moved(call)
         )
-        return Severity.WARNING if may_be_there else Severity.ERROR
+        certain = not may_be_there and _goes_on_by_name(module, call)
+        return Severity.ERROR if certain else Severity.WARNING
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     same = method == "clone" or _is_in_order(call)
     return Severity.NOTE if same else Severity.WARNING
+
+
+def _goes_on_by_name(module: Module, call: ast.Call) -> bool:
+    """What was not moved is read further down in the function, and not only to be put into a dict
+    or a list, whose reader may move it."""
+    moved, statement = what_is_moved(call), module.statement_of(call)
+    if not isinstance(moved, (ast.Name, ast.Attribute)) or not isinstance(statement, ast.Expr):
+        return True
+    shown = module.text(moved)
+    return any(
+        isinstance(each.ctx, ast.Load)
+        and module.text(each) == shown
+        and not isinstance(module.parent(each), _DISPLAYS)
+        for each in module.later(statement, type(moved))
+    )
+
+
+_DISPLAYS = (ast.Dict, ast.List, ast.Set)
 
 
 def _is_deleted_next(module: Module, call: ast.Call) -> bool:

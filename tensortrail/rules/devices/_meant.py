@@ -27,9 +27,11 @@ def may_be_meant(module: Module, function: FunctionNode, meeting: Meeting, there
         return True
     if any(_TRACED.search(each) for each in meeting.conditions):
         return True
-    if there.where is not Where.OF or is_of_module(module, function):
+    if there.where is not Where.OF:
         return False
-    return answers_elsewhere(module, function) or is_followed_by(module, meeting.node, TO_DEVICE)
+    if is_followed_by(module, meeting.node, TO_DEVICE):
+        return True  # what needs to be moved was computed elsewhere
+    return not is_of_module(module, function) and answers_elsewhere(module, function)
 
 
 def is_traced(module: Module, node: ast.AST) -> bool:

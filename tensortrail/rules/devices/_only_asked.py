@@ -1,10 +1,11 @@
-"""Functions that ask about the device they are given, and put nothing there."""
+"""Functions that only ask about the device they are given, or put nothing there by default."""
 
 from __future__ import annotations
 
 import ast
 
-from tensortrail.rules.shared.objects import called
+from tensortrail.rules.shared.functions import parameters
+from tensortrail.rules.shared.objects import called, names_in
 from tensortrail.rules.view import Module
 
 
@@ -14,6 +15,18 @@ def only_asks_about_device(module: Module, function: ast.AST) -> bool:
         return False
     uses = [each for each in module.uses("device", function) if isinstance(each.ctx, ast.Load)]
     return bool(uses) and all(_is_question(module, each) for each in uses)
+
+
+def reads_device_on_request(module: Module, function: ast.AST) -> bool:
+    """`if isinstance(model, str): model = load(model, device)`: each use of the `device` waits for
+    another argument."""
+    if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return False
+    others = {each.arg for each in parameters(function)} - {"device", "self"}
+    uses = [each for each in module.uses("device", function) if isinstance(each.ctx, ast.Load)]
+    return bool(uses) and all(
+        any(names_in(guard.test) & others for guard in module.guards_of(each)) for each in uses
+    )
 
 
 def _is_question(module: Module, use: ast.Name) -> bool:

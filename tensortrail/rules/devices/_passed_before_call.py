@@ -15,6 +15,9 @@ _PLACE = ("accelerate.", "torch.distributed.")
 """Libraries whose functions, given a module, put its parameters where they are computed with."""
 _PARAMETERS = frozenset({"parameters", "named_parameters", "buffers", "named_buffers"})
 
+_SPREADS = frozenset({"parallelize", "deparallelize"})
+"""Methods of transformers that place the layers themselves."""
+
 
 def is_moved_by_another(module: Module, made: ast.AST, meeting: Meeting) -> bool:
     """`quantize(model, device=device)`, `prepare(model)`: a function that is not known, or is known
@@ -47,11 +50,12 @@ def _is_for_its_parameters(module: Module, call: ast.Call, names: set[str]) -> b
 
 
 def _moves_itself(module: Module, call: ast.Call, names: set[str]) -> bool:
-    """`model.load_checkpoint(...)`, a method of this file that moves its own module."""
+    """`model.load_checkpoint(...)`, a method of this file that moves its own module, and
+    `model.parallelize()` of transformers."""
     owner = receiver(call)
     if not isinstance(owner, ast.Name) or owner.id not in names:
         return False
-    return any(
+    return called(call) in _SPREADS or any(
         is_self(receiver(move) or move)
         for method in module.nodes(ast.FunctionDef)
         if method.name == called(call)

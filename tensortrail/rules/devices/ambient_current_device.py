@@ -37,16 +37,14 @@ class AmbientCurrentDevice(Rule):
 
     ## What it does
     A device is at hand if the function has a `device` parameter, `self.device`, an `Accelerator`, a
-    `device_map` or the like. Reports in such a function:
+    `device_map` or the like. Reports in such a function, as notes:
 
-    - as a note, `"cuda"` and `.cuda()`, and if the rule is selected `torch.autocast("cuda")`;
+    - `"cuda"` and `.cuda()`, and if the rule is selected `torch.autocast("cuda")`;
     - `"cuda" if torch.cuda.is_available() else "cpu"`, unless it replaces a missing device;
-    - as a note, `torch.cuda.current_device()`, `synchronize()` and `get_rng_state()`, if nothing
-      tests for a GPU.
+    - `current_device()`, `synchronize()` and `get_rng_state()`, if nothing tests for a GPU.
 
-    In any function, reports a parameter default that asks for the current device, and an NCCL
-    process group that is created before the device is set, if that is not the one of its rank or
-    something is sent before.
+    In any function, reports a default that asks for the current device, and an NCCL process group
+    made before the device is set, if that is not the one of its rank or something is sent before.
 
     ## Why is this bad?
     Without a GPU the call raises. With several devices, a tensor is on the current GPU instead of
@@ -364,6 +362,8 @@ def both(x, device):
                     choice,
                     f"the device is chosen by what the machine has, and `{shown}` is at hand: "
                     "a caller that asks for the CPU there gets the GPU here",
+                    severity=Severity.NOTE,
+                    told=True,
                     trail=[(at_hand, f"`{shown}` is at hand")],
                 )
 

@@ -95,6 +95,7 @@ class ArgumentPassedElsewhere(Rule):
     code = "DEV533"
     name = "argument-passed-elsewhere"
     severity = Severity.WARNING
+    warns = False
     notes = False
     confidence = Confidence.MEDIUM
     explains = ("DEV526", "DEV528", "DEV534")

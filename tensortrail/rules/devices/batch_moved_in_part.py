@@ -49,6 +49,7 @@ class BatchMovedInPart(Rule):
     name = "batch-moved-in-part"
     since = "0.2.0"
     severity = Severity.WARNING
+    warns = False
     confidence = Confidence.MEDIUM
     explains = ("DEV524", "DEV529")
     triggers = tuple((move, word) for move in (".to(", ".cuda(") for word in ("for ", "def "))

@@ -42,6 +42,7 @@ class CachedDeviceTensor(Rule):
     name = "cached-device-tensor"
     since = "0.2.0"
     severity = Severity.WARNING
+    warns = False
     triggers = (
         ("cache", "device"), ("cache", "torch"), ("CACHE", "device"), ("Cache", "device"),
         (" in self.", "device"), ("self.", ".get(", "device"),

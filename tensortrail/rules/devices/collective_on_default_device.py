@@ -52,6 +52,7 @@ class CollectiveOnDefaultDevice(Rule):
     name = "collective-on-default-device"
     since = "0.2.0"
     severity = Severity.WARNING
+    warns = False
     confidence = Confidence.MEDIUM
     triggers = (
         ("torch", "distributed"),

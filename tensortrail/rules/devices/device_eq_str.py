@@ -56,6 +56,7 @@ class DeviceEqStr(Rule):
     name = "device-eq-str"
     since = "0.2.0"
     severity = Severity.ERROR
+    warns = False
     triggers = (("device", "=="), ("device", "!="), ("device", " in "), ("device", "case "))
     shape = (
         re.compile(rb"==[\s\\(]*" + _NAME),

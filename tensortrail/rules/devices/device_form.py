@@ -39,13 +39,12 @@ class DeviceForm(Rule):
     """A device is used in the wrong form: without its number, as a string, or as an int.
 
     ## What it does
-    Reports
+    Reports, most of it as notes:
 
     - `t.device == torch.device("cuda")`, and a comparison with a bare number;
-    - as a note, a comparison with `torch.device(x)` if `x` may have no number;
-    - as a note, `.type` or `.index` of a value that may be a string;
-    - `.index` used as a number, if a caller gives the device; `.index or -1`; as a note,
-      `.index or 0`;
+    - a comparison with `torch.device(x)` if `x` may have no number;
+    - `.type` or `.index` of a value that may be a string;
+    - `.index` used as a number, if a caller gives the device; `.index or -1`, `.index or 0`;
     - `torch.cuda.device(0)`, a context manager, or a number without its backend as a device.
 
     ## Why is this bad?
@@ -63,6 +62,7 @@ class DeviceForm(Rule):
     name = "device-form"
     since = "0.2.0"
     severity = Severity.WARNING
+    warns = False
     triggers = (
         ("device(", ".device"),
         (".index", "device"),

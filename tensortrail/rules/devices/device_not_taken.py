@@ -51,6 +51,7 @@ class DeviceNotTaken(Rule):
     code = "DEV630"
     name = "device-not-taken"
     severity = Severity.ERROR
+    warns = False
     triggers = (("Tensor(", "device="), (".cuda(", "cpu"))
 
     bad = (
@@ -159,7 +160,7 @@ class Engine:
             call,
             f"`{one_line(module, call.func)}` makes tensors on the CPU only, and refuses "
             f"`device={one_line(module, device)}` if it is a GPU",
-            severity=Severity.ERROR if used else Severity.NOTE,
+            severity=Severity.WARNING if used else Severity.NOTE,
         )
 
 

@@ -65,6 +65,7 @@ class DeviceTakenForText(Rule):
     code = "DEV573"
     name = "device-taken-for-text"
     severity = Severity.ERROR
+    warns = False
     triggers = (
         (" in ", "device"),
         ("str(", ".device"),

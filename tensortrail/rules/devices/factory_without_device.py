@@ -46,14 +46,13 @@ class FactoryWithoutDevice(Rule):
     - a tensor that the function puts on a device;
     - any tensor in a kernel of Triton or Numba (`kernel[grid]`), which runs on a GPU.
 
-    Reported as a note: files of which neither they nor what imports them names a GPU; an argument
-    of a plain function, if no call in the project passes it a tensor on a device; code that works
-    on the CPU (a data set, an export, numpy); packages that make a GPU the default device; and a
-    device that is a parameter with the CPU as default, if no call in the project gives it.
+    An error if the other device is written out, else a note. These notes are off by default, unless
+    the function reads a device, or the tensor is made after the argument's shape: files of which
+    neither they nor what imports them names a GPU; an argument of a plain function, if no call in
+    the project passes it a tensor on a device; code that works on the CPU (a data set, an export,
+    numpy); packages that make a GPU the default device; a result that is moved at once.
 
-    Not reported: an index, or a tensor without a dimension where a number would do. Both may be on
-    the CPU. A condition counts only if it is a setting or an omitted argument. Notes are off by
-    default, unless the function reads a device, or the tensor is made after the argument's shape.
+    Not reported: an index, or a tensor without a dimension where a number would do.
 
     ## Why is this bad?
     The first run on a GPU raises "Expected all tensors to be on the same device"; CPU tests pass.
@@ -69,6 +68,7 @@ class FactoryWithoutDevice(Rule):
     name = "factory-without-device"
     since = "0.2.0"
     severity = Severity.WARNING
+    warns = False
     notes = False
     needs_callers = True
     explains = ("DEV526", "DEV528", "DEV532", "DEV534", "DEV552", "NEW305")

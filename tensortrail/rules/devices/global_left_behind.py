@@ -57,6 +57,7 @@ class GlobalLeftBehind(Rule):
     name = "global-left-behind"
     since = "0.2.0"
     severity = Severity.WARNING
+    warns = False
     confidence = Confidence.HIGH
     triggers = ("torch",)
     bad = (

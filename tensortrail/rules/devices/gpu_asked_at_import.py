@@ -48,6 +48,7 @@ class GpuAskedAtImport(Rule):
     code = "DEV637"
     name = "gpu-asked-at-import"
     severity = Severity.WARNING
+    warns = False
     triggers = tuple(("torch", f".{each}(") for each in needs_cuda())
     bad = (
         Bad(

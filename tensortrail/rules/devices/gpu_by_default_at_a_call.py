@@ -15,7 +15,7 @@ from tensortrail.rules.devices._at_hand import (
 )
 from tensortrail.rules.devices._customs import may_be_given_anything, named
 from tensortrail.rules.devices._device_aware import sets_up
-from tensortrail.rules.devices._only_asked import only_asks_about_device
+from tensortrail.rules.devices._only_asked import only_asks_about_device, reads_device_on_request
 from tensortrail.rules.shared.functions import functions, is_static
 from tensortrail.rules.shared.given_devices import is_used_as_device
 from tensortrail.rules.shared.in_tests import in_tests
@@ -36,7 +36,7 @@ class GpuByDefaultAtACall(Rule):
     its text, or the `self.device` of its class. A note if that parameter is a GPU by default too,
     and no call of the project chooses another, and beside a variable if the file puts something
     on a GPU anyway. So is a function that only asks what the GPU can do, if no other call gives it
-    a device.
+    a device, and one that reads the device only if another argument is such or such.
 
     Not reported: a branch that tests for CUDA, tests, and a function that replaces "auto" by
     another device.
@@ -217,7 +217,7 @@ class Speaker(torch.nn.Module):
                 if at_hand and _takes_gpu(module, call) and not _is_out_of_place(call, at_hand):
                     same = parameter is not None and module.once(_is_a_gpu_too, function)
                     note = same or (bool(bound) and _needs_a_gpu(module))
-                    note = note or _only_asks(module, call)
+                    note = note or _only_asks(module, call) or _may_not_be_read(module, call)
                     yield self._found(module, call, at_hand, Severity.NOTE if note else None)
 
     def _found(
@@ -240,6 +240,11 @@ def _only_asks(module: Module, call: ast.Call) -> bool:
     return asks and not any(
         "device" in each.given | each.written for each in module.calls_in_project(call)
     )
+
+
+def _may_not_be_read(module: Module, call: ast.Call) -> bool:
+    """The function needs the device for something that it may not be asked for here."""
+    return module.about(module.qualified(call.func), reads_device_on_request) is True
 
 
 def _is_a_gpu_too(module: Module, function: FunctionNode) -> bool:

@@ -37,6 +37,7 @@ class MemoryOfCurrentGpu(Rule):
     code = "DEV590"
     name = "memory-of-current-gpu"
     severity = Severity.WARNING
+    warns = False
     triggers = (("torch", "mem_get_info"), ("torch", "memory_"), ("torch", "peak_memory"))
     bad = (
         Bad(

@@ -47,6 +47,7 @@ class ModelMovedOnOnePath(Rule):
     code = "DEV601"
     name = "model-moved-on-one-path"
     severity = Severity.WARNING
+    warns = False
     needs_callers = True
     triggers = ((".to(", "else"), (".cuda(", "else"))
 

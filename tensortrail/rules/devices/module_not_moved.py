@@ -385,13 +385,12 @@ def main(where):
         what = module.text(getattr(made, "func", made))
         line = getattr(meeting.node, "lineno", 0)
         elsewhere = module.gpu_made_default()
-        certain = Severity.ERROR if there.where is Where.LITERAL else None
         return self.finding(
             module,
             made,
             f"the parameters of this `{what}` are on the default device: nothing moves it before "
             f"line {line} calls it with a tensor {described(there)}{unless(elsewhere)}",
-            severity=certain if elsewhere is None else Severity.NOTE,
+            severity=None if elsewhere is None else Severity.NOTE,
             trail=(
                 (made, "made on the default device"),
                 (meeting.node, f"called with a tensor {described(there)}"),

@@ -11,6 +11,7 @@ from tensortrail.rules.devices._needed import (
     needed_by_namesakes,
     needed_in_file,
 )
+from tensortrail.rules.shared.command_lines import is_command
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called
 
@@ -34,8 +35,9 @@ class NeededDeviceLeftOut(Rule):
     Reports a call of a project function, method or class that does not pass a parameter such as
     `device`, `dtype`, `generator` or `map_location`, if this parameter has no default.
 
-    A warning, not an error, if only the name of the method is known. Then all methods of that name
-    in the package have to require the argument, and other calls have to pass it.
+    An error in a program that reads its command line. Reported as a note: other files, where nobody
+    may come to the call; and a call of which only the name of the method is known. Then all methods
+    of that name in the package have to require the argument, and other calls have to pass it.
 
     Not reported: calls with `*` or `**`, and functions with a decorator that may pass arguments.
 
@@ -52,6 +54,7 @@ class NeededDeviceLeftOut(Rule):
     code = "DEV595"
     name = "needed-device-left-out"
     severity = Severity.ERROR
+    warns = False
     triggers = (("torch", "device"), ("torch", "dtype"), ("torch", "generator"))
     bad = (
         Bad(
@@ -68,7 +71,7 @@ class NeededDeviceLeftOut(Rule):
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):
             return
-        own = needed_in_file(module)
+        own, is_run = needed_in_file(module), is_command(module)
         for call in module.nodes(ast.Call):
             if called(call) not in own and not is_passed_elsewhere(module, call):
                 continue
@@ -78,6 +81,7 @@ class NeededDeviceLeftOut(Rule):
                     module,
                     call,
                     f"`{module.text(call.func)}` requires `{name}`, which is missing here",
+                    severity=None if is_run else Severity.WARNING,
                 )
                 break
             for name in needed_by_namesakes(module, call):

@@ -42,6 +42,7 @@ class NumberAsDevice(Rule):
     code = "DEV535"
     name = "number-as-device"
     severity = Severity.WARNING
+    warns = False
     triggers = (("torch", "get_device"),)
     bad = (
         Bad(

@@ -8,8 +8,8 @@ from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import ACCELERATORS, TO_DEVICE
-from tensortrail.rules.shared.objects import called, receiver
-from tensortrail.rules.shared.optimizers import model_behind
+from tensortrail.rules.shared.objects import called, given, receiver
+from tensortrail.rules.shared.optimizers import is_optimizer, model_behind
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.unchanging import unchanging
@@ -23,7 +23,8 @@ class OptimizerBeforeMove(Rule):
     ## What it does
     Reports `optimizer.load_state_dict(...)`, if the optimizer was made from the parameters of a
     model and the function moves this model later: `model.to(device)`, `model.cuda()`. The same for
-    other objects made from `model.parameters()` that load a state, such as moving averages.
+    other objects made from `model.parameters()` that load a state, such as moving averages, as a
+    note: an optimizer that is not of torch may move its state at each step.
 
     Not reported: a model that was also moved before, a state that is moved by hand, and schedules
     of the learning rate, whose state is numbers.
@@ -44,6 +45,7 @@ class OptimizerBeforeMove(Rule):
     code = "DEV543"
     name = "optimizer-before-move"
     severity = Severity.ERROR
+    warns = False
     triggers = tuple(("load_state_dict(", "parameters(", f".{name}(") for name in sorted(TO_DEVICE))
 
     bad = (
@@ -142,7 +144,7 @@ def planned(model, checkpoint, device):
             made = _made_of_parameters(module, load, owner) if owner is not None else None
             if made is None or owner is None or _is_moved_by_hand(module, load, owner):
                 continue
-            if module.qualified(made.call.func).startswith("torch.optim.lr_scheduler."):
+            if _is_schedule(module, made.call):
                 continue  # its state is numbers
             move = _moved_after(module, made, load)
             if move is not None and _is_used_after(module, owner, move):
@@ -151,12 +153,24 @@ def planned(model, checkpoint, device):
                     load,
                     f"the state is loaded to the device of `{made.model}`, and line {move.lineno} "
                     f"moves `{made.model}` without it",
+                    severity=None if is_optimizer(module, made.call) else Severity.NOTE,
                     trail=[
                         (made.call, f"`{module.text(owner)}` is made from its parameters"),
                         (load, "the state is loaded"),
                         (move, f"`{one_line(module, move)}` leaves the state behind"),
                     ],
                 )
+
+
+def _is_schedule(module: Module, made: ast.Call) -> bool:
+    """It is given the optimizer: an object that makes steps, or loads its own state."""
+    stepping = {
+        module.text(owner)
+        for each in module.calls("step", "zero_grad", "load_state_dict")
+        if (owner := receiver(each)) is not None
+    }
+    named = module.qualified(made.func).startswith("torch.optim.lr_scheduler.")
+    return named or any(module.text(each) in stepping for each in given(made))
 
 
 @unchanging(frozen=True, slots=True)

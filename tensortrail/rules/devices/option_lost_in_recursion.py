@@ -45,6 +45,7 @@ class OptionLostInRecursion(Rule):
     code = "DEV548"
     name = "option-lost-in-recursion"
     severity = Severity.WARNING
+    warns = False
     triggers = (
         ("torch", "device"),
         ("torch", "dtype"),

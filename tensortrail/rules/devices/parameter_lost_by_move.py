@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
-from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules import Bad, Good, Kind, Module, Rule
 from tensortrail.rules.devices._dropped import moves_bytes
 from tensortrail.rules.devices._leaves import is_leaf, is_there
 from tensortrail.rules.shared.functions import parameters
@@ -27,7 +27,8 @@ class ParameterLostByMove(Rule):
     - an error if the device is a constant that is a GPU;
     - a warning if the device is a variable, if the dtype is a constant, or if the parameter is made
       with `requires_grad=False`;
-    - a note if the constructor is given two devices, if the dtype is a setting, or if no code of
+    - a note if the constructor makes the layer whose weight it asks for the device, is given two
+      devices, if the dtype is a setting, or if no code of
       the file reads the attribute before `forward` assigns it anew.
 
     Not reported: methods that return the parameter itself, such as `requires_grad_()`, a tensor
@@ -196,10 +197,28 @@ def _where(module: Module, call: ast.Call, trained: bool) -> Severity:
     said = module.argument(call, 0, "device")
     if said is None and called(call) != "cuda":
         return Severity.WARNING  # `**kwargs`
+    if said is not None and _is_made_beside(module, call, said):
+        return Severity.NOTE
     text = "cuda" if said is None else module.value_of(named_device(module, said)).constant
     if isinstance(text, str) and text.startswith("cuda"):
         return Severity.ERROR if trained else Severity.WARNING
     return Severity.NOTE if _is_one_of_two(module, call) else Severity.WARNING
+
+
+def _is_made_beside(module: Module, call: ast.Call, said: ast.expr) -> bool:
+    """`self.linear.weight`, of a layer that the constructor makes too: it is there already."""
+    while isinstance(said, ast.Attribute) and isinstance(said.value, ast.Attribute):
+        said = said.value
+    function = module.function_of(call)
+    stores = module.nodes(ast.Attribute, function) if function is not None else ()
+    return (
+        isinstance(said, ast.Attribute)
+        and any(
+            isinstance(each.ctx, ast.Store) and module.text(each) == module.text(said)
+            for each in stores
+        )
+        and module.value_of(said).is_only(Kind.MODULE)
+    )
 
 
 def _is_read(module: Module, assign: ast.Assign) -> bool:

@@ -43,8 +43,8 @@ class WrappedModelDropped(Rule):
     ## Why is this bad?
     Nothing happens to `model` itself: it runs uncompiled or on one GPU, and no error says so. A
     model of peft is merged, but `model` is the wrapper around it still, and a checkpoint of it has
-    the keys of the wrapper: a warning if the function saves it, else a note. A loader that is not
-    prepared gives batches on the CPU, the same ones to every process.
+    the keys of the wrapper: a note. A loader that is not prepared gives batches on the CPU, the
+    same ones to every process.
 
     ## Fix safety
     Unsafe, and only offered if the model has a plain name: the name then stands for the new model.
@@ -56,7 +56,8 @@ class WrappedModelDropped(Rule):
 
     code = "DEV629"
     name = "wrapped-model-dropped"
-    severity = Severity.ERROR
+    severity = Severity.WARNING
+    warns = False
     triggers = ("compile(", "torch.jit", "jit.", "DataParallel(", "quantize_dynamic(",
                 "symbolic_trace(", "merge_and_unload(", "prepare(")  # fmt: skip
 

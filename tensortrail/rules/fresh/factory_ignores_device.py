@@ -71,6 +71,7 @@ class FactoryIgnoresDevice(Rule):
     name = "factory-ignores-device"
     since = "0.2.0"
     severity = Severity.ERROR
+    warns = False
     notes = False
     needs_callers = True
     triggers = (

@@ -44,6 +44,7 @@ class FakeWithoutDevice(Rule):
     code = "NEW310"
     name = "fake-without-device"
     severity = Severity.WARNING
+    warns = False
     triggers = ("register_fake", "impl_abstract", "register_meta", "register_abstract")
 
     bad = (

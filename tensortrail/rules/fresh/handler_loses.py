@@ -50,6 +50,7 @@ class HandlerLoses(Rule):
     name = "handler-loses"
     since = "0.2.0"
     severity = Severity.WARNING
+    warns = False
     triggers = ("_parse_to", "__torch_dispatch__", "Parameter", "Tensor")
 
     bad = (

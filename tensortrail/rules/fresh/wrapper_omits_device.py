@@ -40,6 +40,7 @@ class WrapperOmitsDevice(Rule):
     name = "wrapper-omits-device"
     since = "0.2.0"
     severity = Severity.WARNING
+    warns = False
     triggers = ("_make_wrapper_subclass", ("Tensor", "data=", "quantizer="))
 
     bad = (

@@ -24,8 +24,9 @@ class ContextNotExceptionSafe(Rule):
     statements after it restore devices, offloading, hooks or a replaced `forward`.
 
     Reported as a note: other state that was saved before the `yield` and is set back after it,
-    global names of the file, and a project that is not installed and never catches what the body
-    raises: its run is over then.
+    global names of the file, and a project that never catches what the body raises, so that its run
+    is over then. Of an installed project only what belongs to its user counts: a model, or an
+    object that the function is given.
 
     ## Why is this bad?
     After an exception inside the `with` block, the model stays onloaded (out of memory at the

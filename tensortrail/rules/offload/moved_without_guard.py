@@ -60,6 +60,7 @@ class MovedWithoutGuard(Rule):
     code = "OFF114"
     name = "moved-without-guard"
     severity = Severity.WARNING
+    warns = False
     confidence = Confidence.MEDIUM
     triggers = (
         (".cpu()", "offload"), (".cpu()", "low"), (".cpu()", "mem"), (".cpu()", "swap"),

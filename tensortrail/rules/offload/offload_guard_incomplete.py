@@ -51,6 +51,7 @@ class OffloadGuardIncomplete(Rule):
     name = "offload-guard-incomplete"
     since = "0.2.0"
     severity = Severity.WARNING
+    warns = False
     confidence = Confidence.MEDIUM
     explains = ("OFF105", "DEV502", "DEV507", "DEV508")
     needs_callers = True

@@ -51,6 +51,7 @@ class RenamedInPart(Rule):
 
     code = "OFF122"
     name = "renamed-in-part"
+    warns = False
     confidence = Confidence.MEDIUM
     triggers = ("offload", "swap", ("stream", "with "), (".to(", "device"), ".cuda(")
 

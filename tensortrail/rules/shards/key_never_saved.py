@@ -65,6 +65,7 @@ class KeyNeverSaved(Rule):
     name = "key-never-saved"
     since = "0.2.0"
     severity = Severity.WARNING
+    warns = False
     confidence = Confidence.HIGH
     triggers = (("torch", "load("),)
     bad = (

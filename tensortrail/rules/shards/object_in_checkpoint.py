@@ -50,6 +50,7 @@ class ObjectInCheckpoint(Rule):
     code = "SHD447"
     name = "object-in-checkpoint"
     severity = Severity.ERROR
+    warns = False
     triggers = (("torch", "save(", "load("),)
 
     bad = (

@@ -36,6 +36,7 @@ class StateDictsByPosition(Rule):
     name = "state-dicts-by-position"
     since = "0.2.0"
     severity = Severity.WARNING
+    warns = False
     triggers = (("zip", "state_dict"),)
 
     bad = (

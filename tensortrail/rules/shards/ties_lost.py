@@ -56,6 +56,7 @@ class TiesLost(Rule):
     name = "ties-lost"
     since = "0.2.0"
     severity = Severity.WARNING
+    warns = False
     confidence = Confidence.MEDIUM
     triggers = ("tie_", ("named_parameters", "Parameter("), (".weight", "self."))
 

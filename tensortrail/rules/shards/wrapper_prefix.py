@@ -77,6 +77,7 @@ class WrapperPrefix(Rule):
     name = "wrapper-prefix"
     since = "0.2.0"
     severity = Severity.ERROR
+    warns = False
     notes = False
     triggers = (("torch", "compile"), ("torch", "DataParallel"), ("Accelerator", "prepare"))
 

@@ -64,6 +64,7 @@ class AliasByPointer(Rule):
     name = "alias-by-pointer"
     since = "0.2.0"
     severity = Severity.ERROR
+    warns = False
     confidence = Confidence.MEDIUM
     triggers = ("data_ptr", "storage_ptr", "unique_id", "storage_id")
 

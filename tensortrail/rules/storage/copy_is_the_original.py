@@ -167,10 +167,14 @@ def _alias(
         return None
     for one, other in ((target, source), (source, target)):
         made = _assignments(module, copied, one)
-        text = module.text(other)
-        named = len(made) == 1 and module.text(made[0].value) == text != module.text(one)
-        if named and len(_assignments(module, copied, other)) <= 1:
-            return made[0]
+        text, alias = module.text(other), made[0] if len(made) == 1 else None
+        others = _assignments(module, copied, other)
+        if not isinstance(alias, ast.Assign) or len(others) > 1:
+            continue
+        if any(each in module.later(alias, type(each)) for each in others):
+            continue  # bound anew in between
+        if module.text(alias.value) == text != module.text(one):
+            return alias
     return None
 
 
@@ -179,10 +183,14 @@ def _has_one_name(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) or (isinstance(node, ast.Attribute) and is_self(node.value))
 
 
-def _assignments(module: Module, near: ast.AST, name: ast.expr) -> Sequence[ast.Assign]:
+def _assignments(
+    module: Module, near: ast.AST, name: ast.expr
+) -> Sequence[ast.Assign | ast.AnnAssign]:
     if isinstance(name, ast.Name):
         around: ast.AST | None = module.function_of(near)
     else:
         around = module.class_of(near)
     text = module.text(name)
-    return [e for e in module.nodes(ast.Assign, around) if module.text(e.targets[0]) == text]
+    plain = [e for e in module.nodes(ast.Assign, around) if module.text(e.targets[0]) == text]
+    with_type = (e for e in module.nodes(ast.AnnAssign, around) if e.value is not None)
+    return [*plain, *(each for each in with_type if module.text(each.target) == text)]

@@ -48,6 +48,7 @@ class DataSwap(Rule):
     name = "data-swap"
     since = "0.2.0"
     severity = Severity.WARNING
+    warns = False
     notes = False
     triggers = (".data", "swap_tensors(")
 

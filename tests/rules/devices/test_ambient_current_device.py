@@ -24,7 +24,7 @@ def test_a_barrier_takes_the_gpu_of_its_rank(between: str, expected: Severity) -
     assert severity("DEV510", source) is expected
 
 
-@pytest.mark.parametrize(("later", "expected"), [("device", None), ("place", Severity.WARNING)])
+@pytest.mark.parametrize(("later", "expected"), [("device", None), ("place", Severity.NOTE)])
 def test_a_choice_that_the_launcher_takes_back(later: str, expected: Severity | None) -> None:
     source = f"""
 import torch
@@ -50,7 +50,7 @@ MADE_THERE = "net = AutoModel.from_pretrained(name, device_map={place})"
 @pytest.mark.parametrize(
     ("first", "then", "expected"),
     [
-        (MADE_THERE.format(place="'auto'"), "print(place)", Severity.WARNING),
+        (MADE_THERE.format(place="'auto'"), "print(place)", Severity.NOTE),
         ("print(rows)", MADE_THERE.format(place="place"), None),
     ],
 )

@@ -11,7 +11,7 @@ from tests.rules.judged import HEAD, findings, severities_in_project, severity
 
 WRITTEN = (
     HEAD + "def fold(bias: torch.Tensor, other: torch.Tensor, values: torch.Tensor):\n"
-    "    bias{written}.to({given})\n"
+    "    bias{written}.to({given})\n    return bias + other\n"
 )
 MOVED = (
     HEAD + "def padded(x: torch.Tensor, edges: torch.Tensor, n):\n"
@@ -55,8 +55,8 @@ def test_a_move_after_a_move_to_a_tensor(before: str, expected: Severity) -> Non
     ("later", "expected"),
     [
         ("self.bias = self.bias.to(self.place)", Severity.NOTE),
-        ("self.bias = self.bias.to('cpu')", Severity.ERROR),
-        ("other = self.bias.to(self.place)", Severity.ERROR),
+        ("self.bias = self.bias.to('cpu')", Severity.WARNING),
+        ("other = self.bias.to(self.place)", Severity.WARNING),
     ],
 )
 def test_an_attribute_that_another_method_moves(later: str, expected: Severity) -> None:
@@ -258,4 +258,20 @@ def test_what_a_method_gives_is_not_the_method(made: str, expected: Severity | N
         made.to(device)
         print(made)
     """
+    assert severity("DEV504", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("then", "expected"),
+    [
+        ("return rows * x", Severity.ERROR),
+        ("return net([{'rows': rows}])", Severity.WARNING),
+        ("return net([rows])", Severity.WARNING),
+    ],
+)
+def test_what_is_put_into_a_dict_may_be_moved_by_its_reader(then: str, expected: Severity) -> None:
+    source = (
+        "import torch\n\n\ndef look(net, x: torch.Tensor, n):\n    rows = torch.zeros(n)\n"
+        f"    rows.to(x.device)\n    {then}\n"
+    )
     assert severity("DEV504", source) is expected

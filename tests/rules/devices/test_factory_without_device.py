@@ -729,3 +729,25 @@ def test_a_gpu_named_beside_the_base_class(tmp_path: Path) -> None:
         folder.mkdir()
         text = base.format(home=home)
         assert severity_in_package(folder, "DEV521", source, base=text) is expected
+
+
+@pytest.mark.parametrize(
+    ("then", "expected"),
+    [(".to(x)", Severity.NOTE), (".to(x.dtype)", Severity.NOTE), ("", Severity.WARNING)],
+)
+def test_a_result_that_is_moved_at_once(then: str, expected: Severity) -> None:
+    source = f"""
+    import torch
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(2, 2)
+
+        def forward(self, x: torch.Tensor, bank: torch.Tensor, n):
+            x = self.linear(x)
+            index = torch.randperm(n)
+            return x + (bank * index){then}
+    """
+    assert severity("DEV521", source) is expected

@@ -81,3 +81,16 @@ def test_a_function_that_only_asks_what_a_gpu_can_do(
     body: str, other: str, expected: Severity
 ) -> None:
     assert severity("DEV550", ASKS.format(body=body, other=other)) is expected
+
+
+@pytest.mark.parametrize(
+    ("guard", "expected"), [("isinstance(net, str)", NOTE), ("torch.is_grad_enabled()", WARNING)]
+)
+def test_a_device_that_is_read_on_request(guard: str, expected: Severity) -> None:
+    source = (
+        "import torch\n\n\ndef embedded(net, rows, device='cuda'):\n"
+        f"    if {guard}:\n        net = torch.load(net, map_location=device)\n"
+        "    return net(rows)\n\n\n"
+        "def run(net, rows, device):\n    return embedded(net.to(device), rows.to(device))\n"
+    )
+    assert severity("DEV550", source) is expected

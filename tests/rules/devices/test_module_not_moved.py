@@ -68,8 +68,8 @@ def test_a_model_that_a_trainer_of_a_library_works_with(
         ("net.weight.data = net.weight.data.cuda()", None),
         ("for p in net.parameters(): p.data = p.data.cuda()", None),
         ("for _, p in net.named_parameters(): p.data = p.data.to('cuda')", None),
-        ("for p in net.parameters(): p.requires_grad_(False)", Severity.ERROR),
-        ("net.steps = 3", Severity.ERROR),
+        ("for p in net.parameters(): p.requires_grad_(False)", Severity.WARNING),
+        ("net.steps = 3", Severity.WARNING),
     ],
 )
 def test_parameters_that_are_replaced_one_by_one(by_hand: str, expected: Severity | None) -> None:
@@ -102,6 +102,8 @@ def test_the_device_of_a_model_is_where_the_model_lies() -> None:
     ("between", "expected"),
     [("quantize(model, device=device)", None),
      ("patch(model)", None),
+     ("model.parallelize()", None),
+     ("model.compile()", Severity.WARNING),
      ("print(model)", Severity.WARNING),
      ("torch.save(model, name)", Severity.WARNING)],
 )  # fmt: skip

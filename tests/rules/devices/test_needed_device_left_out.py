@@ -15,7 +15,15 @@ BEHIND = (
 
 @pytest.mark.parametrize(
     ("first", "expected"),
-    [("print(device)", Severity.ERROR), ("raise NotImplementedError", Severity.NOTE)],
+    [("print(device)", Severity.WARNING), ("raise NotImplementedError", Severity.NOTE)],
 )
 def test_what_nothing_comes_to(first: str, expected: Severity) -> None:
     assert severity("DEV595", BEHIND.format(first=first)) is expected
+
+
+@pytest.mark.parametrize(
+    ("first", "expected"),
+    [("import argparse", Severity.ERROR), ("import math", Severity.WARNING)],
+)
+def test_a_program_is_run_and_a_module_may_not_be(first: str, expected: Severity) -> None:
+    assert severity("DEV595", f"{first}\n{BEHIND.format(first='print(device)')}") is expected

@@ -71,3 +71,24 @@ LOST = (
 )
 def test_a_parameter_for_one_of_two_devices(given: str, expected: Severity) -> None:
     assert severity("DEV545", LOST.format(given=given)) is expected
+
+
+@pytest.mark.parametrize(
+    ("there", "expected"),
+    [("self.linear.weight", Severity.NOTE), ("other.weight", Severity.WARNING)],
+)
+def test_a_move_to_a_layer_made_beside_it(there: str, expected: Severity) -> None:
+    source = f"""
+    import torch
+    from torch import nn
+
+    class Mixed(nn.Module):
+        def __init__(self, other):
+            super().__init__()
+            self.linear = nn.Linear(2, 2)
+            self.mix = nn.Parameter(torch.ones(3)).to({there})
+
+        def forward(self, x):
+            return self.linear(x) * self.mix
+    """
+    assert severity("DEV545", source) is expected
