@@ -13,8 +13,11 @@ import os
 import sys
 from typing import Any
 
+COMPILER = ("torch._inductor.utils", "torch._dynamo.convert_frame")
+"""What each rehearsal imports, and each program that makes an optimizer: two seconds."""
 
-def wait_for_jobs(has: list[str]) -> dict[str, Any] | None:
+
+def wait_for_jobs() -> dict[str, Any] | None:
     """Returns in the children, each with its job; at the end, without one."""
     from tensortrail.cli import trace  # noqa: F401
     from tensortrail.rules import all_rules
@@ -25,7 +28,7 @@ def wait_for_jobs(has: list[str]) -> dict[str, Any] | None:
 
     all_rules()
     all_hooks()
-    for name in has:
+    for name in COMPILER:
         importlib.import_module(name)
     leave_guards_unmeasured()
     gc.collect()
@@ -53,7 +56,7 @@ def become(job: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    given = wait_for_jobs(sys.argv[1:])
+    given = wait_for_jobs()
     if given is not None:
         become(given)
         if given["module"]:
@@ -64,6 +67,6 @@ if __name__ == "__main__":
         else:
             sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
             globals().update(__file__=sys.argv[0], __doc__=None)
-            del wait_for_jobs, become, given
+            del wait_for_jobs, become, given, COMPILER
             with open(__file__, "rb") as _program:
                 exec(compile(_program.read(), __file__, "exec"))
