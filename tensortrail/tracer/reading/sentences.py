@@ -97,6 +97,10 @@ def _module_moved(event: Event) -> str:
     return f"moved as a module {source}to {after}"
 
 
+def _early(event: Event) -> str:
+    return f"read by {event.op} before the copy from {event.facts.get('device')} was waited for"
+
+
 def _collective(event: Event) -> str:
     facts = event.facts
     return f"took {_seconds(facts.get('took'))} as collective {facts.get('number', '?')}"
@@ -198,9 +202,7 @@ _TELLS: dict[Did, Callable[[Event], str]] = {
     Did.MODULE: _module_moved,
     Did.STAGE: lambda event: f"staged on {_device(event)} for an asynchronous save",
     Did.WRAPPER: _odd,
-    Did.EARLY: lambda event: (
-        f"read by {event.op} before the copy from {event.facts.get('device')} was waited for"
-    ),
+    Did.EARLY: _early,
     Did.COLLECTIVE: _collective,
     Did.USED: _on_stream,
     Did.RACE: _on_stream,
