@@ -21,6 +21,7 @@ DIVIDED = ("analyzer", "tracer")
 Graph = dict[str, set[str]]
 
 
+@functools.cache
 def imports(path: Path) -> set[str]:
     """Every module imported anywhere in the file, late and type-only imports too."""
     found: set[str] = set()

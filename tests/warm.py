@@ -14,8 +14,9 @@ from functools import cache
 from pathlib import Path
 
 SERVER = Path(__file__).with_name("warm_server.py")
-COMPILER = ("torch._inductor.utils", "torch._dynamo.convert_frame")
-"""What each rehearsal imports: two seconds."""
+OTHERS = ("cacheprovider", "hypothesispytest", "asyncio", "pytest-lsp", "anyio")
+PYTEST = ("-m", "pytest", *(word for name in OTHERS for word in ("-p", f"no:{name}")))
+"""Without what the plugins of other projects take half a second to import."""
 
 
 def run(
@@ -24,19 +25,15 @@ def run(
     given: str = "",
     env: Mapping[str, str] | None = None,
     timeout: float = 300,
-    has: Sequence[str] = (),
 ) -> subprocess.CompletedProcess[str]:
-    """As `subprocess.run([sys.executable, *command])`; `command` is a script or `-m module`.
-
-    The program has the modules `has` from its start, and those of a rehearsal if it is one."""
+    """As `subprocess.run([sys.executable, *command])`; `command` is a script or `-m module`."""
     module = command[1] if command[0] == "-m" else ""
     with tempfile.TemporaryDirectory() as folder:
         streams = {name: str(Path(folder, name)) for name in ("stdin", "stdout", "stderr")}
         Path(streams["stdin"]).write_text(given)
         argv = list(command[1:] if module else command)
         job = {"argv": argv, "module": module, "cwd": str(cwd), "env": dict(env or os.environ)}
-        before = (*(COMPILER if "--rehearse" in command else ()), *has)
-        code = os.waitstatus_to_exitcode(_answer(_server(before), {**job, **streams}, timeout))
+        code = os.waitstatus_to_exitcode(_answer(_server(), {**job, **streams}, timeout))
         out, err = (Path(streams[name]).read_text() for name in ("stdout", "stderr"))
     return subprocess.CompletedProcess([sys.executable, *command], code, out, err)
 
@@ -54,10 +51,10 @@ def _answer(server: subprocess.Popen[str], job: Mapping[str, object], timeout: f
 
 
 @cache
-def _server(has: tuple[str, ...]) -> subprocess.Popen[str]:
-    """One for each process of the tests and set of modules; it ends with the process."""
+def _server() -> subprocess.Popen[str]:
+    """One for each process of the tests; it ends with the process."""
     return subprocess.Popen(
-        [sys.executable, str(SERVER), *has],
+        [sys.executable, str(SERVER)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -6,6 +6,8 @@ and standard streams, up to the interpreter's own end."""
 
 from __future__ import annotations
 
+import atexit
+import ctypes
 import gc
 import importlib
 import json
@@ -13,9 +15,14 @@ import os
 import sys
 from typing import Any
 
+COMPILER = ("torch._inductor.utils", "torch._dynamo.convert_frame")
+"""What each rehearsal imports, and each program that makes an optimizer: two seconds."""
 
-def wait_for_jobs(has: list[str]) -> dict[str, Any] | None:
+
+def wait_for_jobs() -> dict[str, Any] | None:
     """Returns in the children, each with its job; at the end, without one."""
+    there: set[str] = set()
+    atexit.register(_leave_standing, there)  # the first one is called last
     from tensortrail.cli import trace  # noqa: F401
     from tensortrail.rules import all_rules
     from tensortrail.tracer.exports import closing  # noqa: F401
@@ -25,9 +32,11 @@ def wait_for_jobs(has: list[str]) -> dict[str, Any] | None:
 
     all_rules()
     all_hooks()
-    for name in has:
+    for name in COMPILER:
         importlib.import_module(name)
     leave_guards_unmeasured()
+    own = {"__main__", *sys.stdlib_module_names}
+    there |= {name for name in sys.modules if name.partition(".")[0] not in own}
     gc.collect()
     gc.freeze()  # or each child looks through all of torch, and copies it, as it ends
     while line := os.fdopen(os.dup(0), "rb", 0).readline():
@@ -36,6 +45,16 @@ def wait_for_jobs(has: list[str]) -> dict[str, Any] | None:
             return json.loads(line)  # type: ignore[no-any-return]
         os.write(1, f"{os.waitpid(child, 0)[1]}\n".encode())
     return None
+
+
+def _leave_standing(there: set[str]) -> None:
+    """The modules that the server had are not taken apart when a program ends: nobody sees it, and
+    it takes longer than a small program. Those of the program are."""
+    import ctypes
+    import sys  # a script may call something else so
+
+    kept = {name: sys.modules.pop(name) for name in there if name in sys.modules}
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
 
 
 def become(job: dict[str, Any]) -> None:
@@ -50,10 +69,20 @@ def become(job: dict[str, Any]) -> None:
     also = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     sys.path[1:1] = [each for each in also if each and each not in sys.path]
     sys.argv[:] = job["argv"]
+    _leave_libraries()
+
+
+def _leave_libraries() -> None:
+    """When the interpreter has ended, the process does too: torch would take its tables of all
+    operations apart, for a tenth of a second."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "on_exit"):  # called with the status, before what libraries registered
+        atexit.register(libc.fflush, None)
+        libc.on_exit(libc._exit, None)
 
 
 if __name__ == "__main__":
-    given = wait_for_jobs(sys.argv[1:])
+    given = wait_for_jobs()
     if given is not None:
         become(given)
         if given["module"]:
@@ -64,6 +93,6 @@ if __name__ == "__main__":
         else:
             sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
             globals().update(__file__=sys.argv[0], __doc__=None)
-            del wait_for_jobs, become, given
+            del wait_for_jobs, become, given, COMPILER, _leave_standing, _leave_libraries
             with open(__file__, "rb") as _program:
                 exec(compile(_program.read(), __file__, "exec"))

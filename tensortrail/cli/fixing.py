@@ -47,30 +47,42 @@ def fix(
     write_files: bool,
 ) -> Outcome:
     """Fix file by file; one that cannot be written is reported, the others are still done."""
-    outcome = Outcome()
-    find_again = Checker(request)
-    after: dict[Hashable, bytes] = {}
+    work = _Fixing(result.digests, Checker(request), unsafe, write_files)
     for path, found in _by_file(findings):
         if not any(each.fixes for each in found):
-            outcome.messages += _why_no_fix(path, result.digests)
-            outcome.left += tuple(found)
+            work.outcome.messages += _why_no_fix(path, result.digests)
+            work.outcome.left += tuple(found)
             continue
         try:
-            known = after.get(_identity(path))
-            if known is not None:  # fixed under another name
-                outcome.left += tuple(find_again(path, known))
-                continue
-            data, program = _judged(path, result.digests)
-            done = fix_file(path, program, found, unsafe, find_again)
-            mended = _put_back(path, data, done, write_files)
-            after[_identity(path)] = done.after
+            work.fix(path, found)
         except OSError as error:
-            outcome.messages.append(f"{path}: not fixed: {error.strerror or error}")
-            outcome.left += tuple(found)
-            continue
-        outcome.left += done.left
-        _added(outcome, done, data, mended)
-    return outcome
+            work.outcome.messages.append(f"{path}: not fixed: {error.strerror or error}")
+            work.outcome.left += tuple(found)
+    return work.outcome
+
+
+@dataclass
+class _Fixing:
+    """The files that are fixed one after another."""
+
+    digests: Mapping[str, str]
+    find_again: Checker
+    unsafe: bool
+    write_files: bool
+    outcome: Outcome = field(default_factory=Outcome)
+    _after: dict[Hashable, bytes] = field(default_factory=dict)
+
+    def fix(self, path: str, found: Sequence[Finding]) -> None:
+        known = self._after.get(_identity(path))
+        if known is not None:  # fixed under another name
+            self.outcome.left += tuple(self.find_again(path, known))
+            return
+        data, program = _judged(path, self.digests)
+        done = fix_file(path, program, found, self.unsafe, self.find_again)
+        mended = _put_back(path, data, done, self.write_files)
+        self._after[_identity(path)] = done.after
+        self.outcome.left += done.left
+        _added(self.outcome, done, data, mended)
 
 
 def of_encoding(encoding: str) -> str:

@@ -41,29 +41,34 @@ def run(options: Namespace) -> int:
         return FAILED
     for trouble in timeline.trouble:
         say(f"tensortrail: {trouble}")
-    format = options.format
-    if format in BINARY:
+    if options.format in BINARY:
         return _to_file(timeline, options)
-    if format == "jsonl":
+    if options.format == "jsonl":
         return _jsonl(timeline, options.output)
-    from tensortrail.tracer.reading.ranks.ends import ends, unended
+    _told(timeline, findings_of(timeline, options.select or ""), options)
+    return CLEAN
 
-    report = findings_of(timeline, options.select or "")
+
+def _told(timeline: RunTimeline, report: Report, options: Namespace) -> None:
+    """What the rules say of the run: to paste, for an editor, or to read."""
     if options.paste:
         from tensortrail.tracer.exports.paste import paste
 
         emit(paste(timeline, report.findings), options.output)
-        return CLEAN
-    if format == "lens":
+    elif options.format == "lens":
         from tensortrail.cli.lens import as_lens
 
         emit(as_lens(timeline, report.findings), options.output)
-        return CLEAN
-    report = replace(report, problems=(*unended(ends(timeline)), *report.problems))
-    from tensortrail.tracer.exports.text import render
+    else:
+        _shown(timeline, report, options)
 
+
+def _shown(timeline: RunTimeline, report: Report, options: Namespace) -> None:
+    from tensortrail.tracer.exports.text import render
+    from tensortrail.tracer.reading.ranks.ends import ends, unended
+
+    report = replace(report, problems=(*unended(ends(timeline)), *report.problems))
     show(report, options, lambda color, width: render(timeline, color=color, width=width))
-    return CLEAN
 
 
 def findings_of(timeline: RunTimeline, select: str) -> Report:

@@ -95,6 +95,11 @@ def _follows_settings(server: Server) -> None:
 
 
 def _answers(server: Server) -> None:
+    _answers_with_fixes(server)
+    _answers_hovering(server)
+
+
+def _answers_with_fixes(server: Server) -> None:
     kinds = [lsp.CodeActionKind.QuickFix, actions.FIX_ALL]
 
     @server.feature(lsp.TEXT_DOCUMENT_CODE_ACTION, lsp.CodeActionOptions(code_action_kinds=kinds))
@@ -114,6 +119,8 @@ def _answers(server: Server) -> None:
             made += actions.fix_all(buffer, fixed) if fixed is not None else ()
         return made
 
+
+def _answers_hovering(server: Server) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
     async def hovered(params: lsp.HoverParams) -> lsp.Hover | None:
         uri, where = params.text_document.uri, lsp.Range(params.position, params.position)

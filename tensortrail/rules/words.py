@@ -278,8 +278,6 @@ class FunctionFacts:
     params: tuple[str, ...] = ()
     moves: Mapping[str, str] = field(default_factory=dict)
     """Parameter -> device it is moved to on some path ("cpu", "meta", "cuda", "offloaded")."""
-    guarded_moves: frozenset[str] = frozenset()
-    """Those of `moves` that happen only under a test of an offload setting."""
     frees: frozenset[str] = frozenset()
     """Parameters whose storage it releases."""
     returns: frozenset[str] = frozenset()

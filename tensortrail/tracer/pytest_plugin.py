@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+from argparse import Namespace
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from tensortrail.tracer.entrances.rehearsed_tests import RehearsedTests
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -43,23 +48,35 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Before any file of the project is imported: what looks for devices finds them."""
     options = early_config.known_args_namespace
     if not options.rehearse:
-        for given, name in (
-            (options.rehearse_xfail, "--rehearse-xfail"),
-            (options.move_inputs, "--move-inputs"),
-            (options.spread_modules, "--spread-modules"),
-        ):
-            if given:
-                raise pytest.UsageError(f"{name} needs --rehearse")
+        _refuse_what_needs_a_rehearsal(options)
         return
     if importlib.util.find_spec("torch") is None:
         raise pytest.UsageError("--rehearse needs torch: pip install 'tensortrail[trace]'")
+    early_config.pluginmanager.register(_rehearsal(options), "tensortrail-rehearsal")
+    if options.move_inputs or options.spread_modules:
+        from tensortrail.tracer.entrances.moved_inputs import MovedInputs
+
+        moved = MovedInputs(early_config, options.spread_modules)
+        early_config.pluginmanager.register(moved, "tensortrail-moved-inputs")
+
+
+def _refuse_what_needs_a_rehearsal(options: Namespace) -> None:
+    for given, name in (
+        (options.rehearse_xfail, "--rehearse-xfail"),
+        (options.move_inputs, "--move-inputs"),
+        (options.spread_modules, "--spread-modules"),
+    ):
+        if given:
+            raise pytest.UsageError(f"{name} needs --rehearse")
+
+
+def _rehearsal(options: Namespace) -> RehearsedTests:
     from tensortrail.tracer.entrances.expected_failures import expected_failures
-    from tensortrail.tracer.entrances.moved_inputs import MovedInputs
     from tensortrail.tracer.entrances.rehearsed_tests import RehearsedTests
 
     try:
         xfail = expected_failures(options.rehearse_xfail) if options.rehearse_xfail else []
-        tests = RehearsedTests(
+        return RehearsedTests(
             options.rehearse,
             options.tensortrail_directory,
             keep=options.tensortrail,
@@ -68,10 +85,6 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         )
     except (OSError, ValueError) as error:
         raise pytest.UsageError(f"--rehearse: {error}") from error
-    early_config.pluginmanager.register(tests, "tensortrail-rehearsal")
-    if options.move_inputs or options.spread_modules:
-        moved = MovedInputs(early_config, options.spread_modules)
-        early_config.pluginmanager.register(moved, "tensortrail-moved-inputs")
 
 
 def pytest_configure(config: pytest.Config) -> None:

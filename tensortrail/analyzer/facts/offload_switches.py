@@ -141,7 +141,3 @@ def _is_test(file: SettingsFile, node: ast.AST) -> bool:
             return False
         child = up
     return False
-
-
-def names_of(settings: Iterable[OffloadSetting]) -> list[str]:
-    return list(dict.fromkeys(setting.name for setting in settings))

@@ -55,19 +55,16 @@ def fix_file(
     dropped: list[str] = []
     if _todo(findings, unsafe, refused) and (why := _cannot_be_fixed(data, findings, holds)):
         return Fixed(path, data, data, 0, tuple(findings), (f"{path}: no fix applied: {why}",))
+
+    def judged(new: bytes) -> Sequence[Finding] | None:
+        return find_again(path, new) if holds(new) else None
+
     end = time.process_time() + MOST_SECONDS
     while todo := _todo(findings, unsafe, refused):
         if time.process_time() > end:
             dropped.append(f"{path}: {len(todo)} fixes left: it takes too long to check them")
             break
-        chosen = _without_overlaps(todo)
-        while True:  # fewer and fewer, until those that are left mend the file together
-            new = apply(data, [edit for _, fix in chosen for edit in fix.edits])
-            again = find_again(path, new) if holds(new) else None
-            why = _objection(findings, again)
-            if not why or len(chosen) == 1:
-                break
-            chosen = chosen[: len(chosen) // 2]
+        chosen, new, again, why = _together(_without_overlaps(todo), data, findings, judged)
         if again is not None and not why:
             data, findings, applied = new, again, applied + len(chosen)
             continue
@@ -196,6 +193,23 @@ def _line_start(data: bytes, offset: int) -> int:
 def _further(where: str, lines: int) -> str:
     first, comma, count = where.partition(",")
     return f"{int(first) + lines}{comma}{count}"
+
+
+def _together(
+    chosen: list[tuple[Finding, Fix]],
+    data: bytes,
+    findings: Sequence[Finding],
+    judged: Callable[[bytes], Sequence[Finding] | None],
+) -> tuple[list[tuple[Finding, Fix]], bytes, Sequence[Finding] | None, str]:
+    """Fewer and fewer fixes, until those that are left mend the file together: these, the file
+    with them, what is found in it then, and what speaks against it."""
+    while True:
+        new = apply(data, [edit for _, fix in chosen for edit in fix.edits])
+        again = judged(new)
+        why = _objection(findings, again)
+        if not why or len(chosen) == 1:
+            return chosen, new, again, why
+        chosen = chosen[: len(chosen) // 2]
 
 
 def _without_overlaps(todo: Sequence[tuple[Finding, Fix]]) -> list[tuple[Finding, Fix]]:

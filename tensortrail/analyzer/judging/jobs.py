@@ -39,6 +39,18 @@ class _Job(NamedTuple):
     """Of a notebook, which takes long to read and is mostly outputs."""
 
 
+def _looked_at(path: str, texts: Texts, chosen: Chosen, request: CheckRequest) -> _Job | FileResult:
+    """What has to be judged, or what is known of the file without that."""
+    data = _read(path, texts)
+    if isinstance(data, FileResult):
+        return data
+    rules = chosen.rules_for(data)
+    if not (rules or request.syntax or _may_suppress(data) or is_notebook(path)):
+        return FileResult(path)
+    codes = [each.code for each in rules]
+    return _Job(path, len(data), codes, data if is_notebook(path) else None)
+
+
 def judge_files(
     request: CheckRequest,
     paths: Sequence[str],
@@ -53,16 +65,11 @@ def judge_files(
     for number, path in enumerate(paths):
         if progress is not None and number % 64 == 0:
             progress(number, len(paths))
-        data = _read(path, texts)
-        if isinstance(data, FileResult):
-            done.append(data)
-            continue
-        rules = chosen.rules_for(data)
-        if rules or request.syntax or _may_suppress(data) or is_notebook(path):
-            codes = [each.code for each in rules]
-            todo.append(_Job(path, len(data), codes, data if is_notebook(path) else None))
+        looked_at = _looked_at(path, texts, chosen, request)
+        if isinstance(looked_at, _Job):
+            todo.append(looked_at)
         else:
-            done.append(FileResult(path))
+            done.append(looked_at)
 
     def tick(count: int) -> None:
         if progress is not None:

@@ -124,13 +124,6 @@ class PythonModule(
             known = self._qualified[node] = self.resolved(node)
         return known
 
-    def qualified_text(self, dotted: str) -> str:
-        return self.names.resolve(dotted)
-
-    @property
-    def star_imports(self) -> Sequence[str]:
-        return self.names.stars
-
     def definition_named(self, dotted: str) -> ast.AST | None:
         """The class or function of that name inside this file ("Class.method" too)."""
         return self.tree.definitions.get(dotted)
@@ -301,7 +294,7 @@ class PythonModule(
                     del self._function_facts[node]  # asked while it is being run: ask again later
                     return None
                 self._function_facts[node] = functions.facts_of(
-                    name, node, flow, self.guards_of, self.path, params, "resize_" in text
+                    name, node, flow, self.path, params, "resize_" in text
                 )
         return self._function_facts[node]
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
 
 from tensortrail.analyzer.facts import known
 from tensortrail.analyzer.syntax.walk import in_order
 from tensortrail.analyzer.values.flow import Flow
 from tensortrail.rules.view import FunctionNode
-from tensortrail.rules.words import FunctionFacts, Guard, Owner
+from tensortrail.rules.words import FunctionFacts, Owner
 
 
 def known_function(dotted: str, call: ast.Call) -> FunctionFacts | None:
@@ -54,21 +53,16 @@ def facts_of(
     name: str,
     function: FunctionNode,
     flow: Flow,
-    guards: Callable[[ast.AST], Sequence[Guard]],
     file: str,
     params: tuple[str, ...],
     frees: bool,
 ) -> FunctionFacts:
     """`frees`: the text of the function has a word of what `_freed` looks for."""
     moves: dict[str, str] = {}
-    guarded: set[str] = set()
     for path, placement in flow.moves:
         root = path.partition(".")[0].partition("[")[0]
         if root in params and path in (root, f"{root}.*"):
             moves[root] = placement.device
-            by = placement.by
-            if by is not None and any(guard.mentions("offload") for guard in guards(by)):
-                guarded.add(root)
     returns = {
         value.path
         for _, value in flow.returns
@@ -78,7 +72,6 @@ def facts_of(
         name,
         params,
         moves,
-        frozenset(guarded),
         frozenset(_freed(function, params) if frees else ()),
         frozenset(returns),
         file,

@@ -52,35 +52,53 @@ class Row(NamedTuple):
 def page(found: Examination, style: str) -> str:
     """`style` is that of the page of runs."""
     rows = list(_rows(found))
-    groups = {group: n for n, group in enumerate(dict.fromkeys(_groups(rows)))}
-    dark = _DARK.search(style)
-    night = f"@media (prefers-color-scheme: dark) {{ :root {dark[1]} }}" if dark else ""
-    colors = "".join(f".c{n} {{ fill: var(--d{n}); }}" for n in range(COLORS))
-    whole = f"{style}{night}{_OWN_STYLE}{colors}"
-    policy = f"default-src 'none'; style-src '{_digest(whole)}'; base-uri 'none'"
-    largest = max((row.size for row in rows), default=1) or 1
-    bars = "\n".join(_bar(row, largest, groups, found.findings) for row in rows[:MOST_ROWS])
-    others = [each for each in found.findings if each.site.file not in {row.path for row in rows}]
-    left = f'<p class="soft">{len(rows) - MOST_ROWS} more files</p>' if rows[MOST_ROWS:] else ""
+    title, named = _safe(found.checkpoint.path), {row.path for row in rows}
+    others = [each for each in found.findings if each.site.file not in named]
     return f"""<!doctype html>
 <html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{_safe(found.checkpoint.path)}: tensortrail doctor</title>
-<style>{whole}</style>
-</head>
+{_head(title, _whole_style(style))}
 <body>
 <header class="top"><span class="brand"><span class="mark" aria-hidden="true">\
 <i></i><i></i><i></i></span>tensortrail</span></header>
 <main>
 <section>
-<h1>{_safe(found.checkpoint.path)}</h1>
+<h1>{title}</h1>
 <p class="facts">{_facts(found, rows)}</p>
 {_list(others)}
 </section>
-<section>
+{_files(found, rows)}
+{_parted(rows)}
+</main>
+</body>
+</html>
+"""
+
+
+def _head(title: str, style: str) -> str:
+    policy = f"default-src 'none'; style-src '{_digest(style)}'; base-uri 'none'"
+    return f"""<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}: tensortrail doctor</title>
+<style>{style}</style>
+</head>"""
+
+
+def _whole_style(style: str) -> str:
+    """That of the page of runs, at night too, and what only this page has."""
+    dark = _DARK.search(style)
+    night = f"@media (prefers-color-scheme: dark) {{ :root {dark[1]} }}" if dark else ""
+    colors = "".join(f".c{n} {{ fill: var(--d{n}); }}" for n in range(COLORS))
+    return f"{style}{night}{_OWN_STYLE}{colors}"
+
+
+def _files(found: Examination, rows: list[Row]) -> str:
+    groups = {group: n for n, group in enumerate(dict.fromkeys(_groups(rows)))}
+    largest = max((row.size for row in rows), default=1) or 1
+    bars = "\n".join(_bar(row, largest, groups, found.findings) for row in rows[:MOST_ROWS])
+    left = f'<p class="soft">{len(rows) - MOST_ROWS} more files</p>' if rows[MOST_ROWS:] else ""
+    return f"""<section>
 <h2>Files <span class="count">{len(rows)}</span></h2>
 <p class="lead">Each bar is as long as its file is large. Weights of one layer have one color; \
 what holds no weight is gray, as the header at the beginning. {_marks(found, rows)}</p>
@@ -88,12 +106,7 @@ what holds no weight is gray, as the header at the beginning. {_marks(found, row
 {bars}
 </div>
 {left}
-</section>
-{_parted(rows)}
-</main>
-</body>
-</html>
-"""
+</section>"""
 
 
 def _rows(found: Examination) -> Iterator[Row]:

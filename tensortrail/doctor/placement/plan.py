@@ -14,7 +14,6 @@ from tensortrail.doctor.placement.unloaded import Unloaded
 
 Device = int | str
 BALANCED = ("auto", "balanced", "balanced_low_0")
-STRATEGIES = (*BALANCED, "sequential")
 _NO_SPACE = re.compile(
     r"^Not enough space on (\S+) to put (\S+) \(space available (-?\d+), module size (\d+)\)\.\n"
     r"This module cannot be split",

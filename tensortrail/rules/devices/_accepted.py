@@ -6,7 +6,6 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 
-from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.devices._at_hand import devices_said
 from tensortrail.rules.devices._customs import (
     MAKERS,
@@ -103,11 +102,6 @@ def passes_on(call: ast.Call, name: str) -> bool:
         each.arg == name and isinstance(each.value, ast.Name) and each.value.id == name
         for each in call.keywords
     )
-
-
-def optional(function: FunctionNode) -> set[str]:
-    """Parameters that have a default."""
-    return {each.arg for each, _ in with_defaults(function.args)}
 
 
 def is_read(module: Module, function: FunctionNode, name: str) -> bool:

@@ -13,7 +13,6 @@ from tensortrail.rules.shared.given_devices import said_device
 from tensortrail.rules.shared.moves import named_device
 from tensortrail.rules.shared.objects import called, keyword
 from tensortrail.rules.view import FunctionNode, Module
-from tensortrail.rules.words import Kind
 
 _NAMES_A_GPU = pattern(r"cuda|gpu", re.I)
 _OF_ANOTHER_USE = ("rand", "noise", "offload", "storage", "cache", "save", "output")
@@ -110,10 +109,6 @@ def device_read(module: Module, inside: ast.AST) -> Iterator[ast.Attribute]:
 
 def _is_of_library(module: Module, node: ast.Attribute) -> bool:
     return module.qualified(node).startswith(("torch.", "jax.", "cupy."))
-
-
-def is_string(module: Module, node: ast.expr) -> bool:
-    return module.value_of(node).is_only(Kind.OTHER)
 
 
 _OF_ACCELERATORS = frozenset(

@@ -13,14 +13,6 @@ from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.view import FunctionNode
 
 
-def is_moved_where_made(module: Module, init: FunctionNode, parameter: str) -> bool:
-    """Every object that the file makes of the class is moved, and only to what it was given:
-    `net = Net(device)` and `net.to(device)`."""
-    cls = module.class_of(init)
-    made = list(module.calls(cls.name)) if cls is not None else []
-    return bool(made) and all(_goes_where_given(module, init, each, parameter) for each in made)
-
-
 def _goes_where_given(module: Module, init: FunctionNode, made: ast.Call, parameter: str) -> bool:
     given = dict(matched(init, made)).get(parameter) or _default(init, parameter)
     moves = list(_moves(module, made))

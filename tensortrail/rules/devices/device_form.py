@@ -23,7 +23,6 @@ from tensortrail.rules.shared.imports import imports_torch
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line
 
-"""Devices of which a tensor always names the number: `cuda:0`, never `cuda`."""
 _CONTEXTS = frozenset({"torch.cuda.device", "torch.xpu.device", "torch.npu.device"})
 _EITHER = (
     {Kind.DEVICE_STRING},
@@ -241,10 +240,13 @@ def f(device: Union[str, torch.device]):
                 "torch.device",
                 severity=Severity.ERROR,
             )
-            return
-        given = made.args[0] if made is not None and len(made.args) == 1 else None
-        if made is None or given is None or made.keywords:
-            return
+        elif made is not None and len(made.args) == 1 and not made.keywords:
+            yield from self._with_made(module, compare, made.args[0], tensors)
+
+    def _with_made(
+        self, module: Module, compare: ast.Compare, given: ast.expr, tensors: ast.expr
+    ) -> Iterator[Finding]:
+        """`torch.device(given)` against `tensors`, the device of a tensor."""
         if isinstance(given, ast.Constant):
             if given.value in NUMBERED and not _is_normalized(module, compare, tensors):
                 yield self.finding(
@@ -298,12 +300,7 @@ def f(device: Union[str, torch.device]):
             if other:
                 yield self.finding(module, above, _NOT_FALSE.format(other))
             if zero and module.kind_of(node.value) is Kind.DEVICE:
-                yield self.finding(
-                    module,
-                    above,
-                    _NOT_ZERO,
-                    severity=Severity.NOTE,
-                )
+                yield self.finding(module, above, _NOT_ZERO, severity=Severity.NOTE)
             return
         made = made_device(module, node.value) if is_used(module, node) else None
         if made is None or len(made.args) != 1 or made.keywords:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tensortrail.findings import Site
-from tensortrail.rules.shared.flows import MODULE, Frame, flows_into, function_at, lines_behind
+from tensortrail.rules.shared.flows import MODULE, Frame, flows_into
 from tensortrail.rules.timeline import Event, Timeline
 from tensortrail.rules.unchanging import unchanging
 
@@ -130,10 +130,3 @@ def short(frame: Frame) -> str:
 def where(site: Site, function: bool = True) -> str:
     inside = f" in {site.function}" if site.function and function else ""
     return f" at {os.path.basename(site.file)}:{site.line}{inside}"
-
-
-def made_at(timeline: Timeline, event: Event) -> set[int]:
-    """The lines of the failing function that the value comes from."""
-    use = frames_of(event.facts.get("no graph"))
-    tree = timeline.tree(use[0][0]) if use else None
-    return lines_behind(function_at(tree, use[0][1]), use[0][1]) if tree is not None else set()

@@ -13,7 +13,7 @@ from tensortrail.rules.devices._meant import is_traced
 from tensortrail.rules.shared.annotations import DEVICE, names_type
 from tensortrail.rules.shared.given_devices import under_device
 from tensortrail.rules.shared.mends import device_given
-from tensortrail.rules.shared.operations import Operation
+from tensortrail.rules.shared.operations import Operation, operations
 from tensortrail.rules.shared.tensor_origin import Decides, Origin, is_factory, origin_of
 from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Kind
@@ -25,6 +25,25 @@ def has_candidate(module: Module, function: FunctionNode) -> bool:
         is_factory(module, call) and not any(each.arg == "device" for each in call.keywords)
         for call in module.nodes(ast.Call, function)
     )
+
+
+def meetings(
+    module: Module, function: FunctionNode, in_forward: bool
+) -> Iterator[tuple[ast.Call, ast.expr, ast.AST]]:
+    """Each tensor once that is made without a device, the argument it meets, and where. In a
+    function that `forward` does not run only one whose device the function asks for."""
+    if not in_forward and not asks_for_device(module, function):
+        return
+    said: set[ast.AST] = set()
+    for operation in operations(module, function):
+        if module.function_of(operation.node) is not function:
+            continue
+        pair = met(module, operation)
+        if pair is None or pair[0] in said:
+            continue
+        if in_forward or asks_for_device(module, function, module.text(pair[1])):
+            said.add(pair[0])
+            yield *pair, operation.node
 
 
 def met(module: Module, operation: Operation) -> tuple[ast.Call, ast.expr] | None:

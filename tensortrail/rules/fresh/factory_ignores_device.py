@@ -14,19 +14,17 @@ from tensortrail.rules.fresh._factories import (
     takes_more_of,
 )
 from tensortrail.rules.fresh._meetings import (
-    asks_for_device,
     device_parameter,
     has_candidate,
     how_bad,
     is_run_by_forward,
-    met,
+    meetings,
     returned,
     with_device,
 )
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.given_devices import under_device
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.operations import operations
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.view import FunctionNode
 
@@ -292,8 +290,25 @@ def positions(x: torch.Tensor):
         if not has_candidate(module, function):
             return
         legacy = list(legacy_parameters(module, function))
+        yield from self._legacy(module, legacy)
+        yield from self._passed_on(module, function)
+        if function.name in _BUILDING:
+            return
+        yield from self._shaped_as(module, function, legacy)
+        in_forward = is_run_by_forward(module, function)
+        said: set[ast.AST] = set()
+        for made, given, where in meetings(module, function, in_forward):
+            said.add(made)
+            yield self._meets(module, made, given, where, in_forward)
+        if (parameter := device_parameter(module, function)) is not None:
+            for made in dict.fromkeys(returned(module, function)):
+                if made not in said and not under_device(module, made):
+                    yield self._comes_back(module, made, parameter)
+
+    def _legacy(self, module: Module, legacy: list[ast.Call]) -> Iterator[Finding]:
+        """The first of them."""
+        more = f", and {len(legacy) - 1} more in this function" if len(legacy) > 1 else ""
         for made in legacy[:1]:
-            more = f", and {len(legacy) - 1} more in this function" if len(legacy) > 1 else ""
             yield self.finding(
                 module,
                 made,
@@ -301,6 +316,8 @@ def positions(x: torch.Tensor):
                 "device are ignored, where `torch.empty` would follow them",
                 severity=Severity.NOTE,
             )
+
+    def _passed_on(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
         for made in passed_to_modules(module, function):
             yield self.finding(
                 module,
@@ -311,8 +328,10 @@ def positions(x: torch.Tensor):
                 confidence=Confidence.MEDIUM,
                 told=True,
             )
-        if function.name in _BUILDING:
-            return
+
+    def _shaped_as(
+        self, module: Module, function: FunctionNode, legacy: list[ast.Call]
+    ) -> Iterator[Finding]:
         for made, source in modelled_on(module, function):
             if made in legacy:
                 continue
@@ -325,24 +344,6 @@ def positions(x: torch.Tensor):
                 fixes=[with_device(module, made, f"{module.text(source)}.device")],
                 told=takes_more_of(module, made, source),
             )
-        parameter = device_parameter(module, function)
-        in_forward = is_run_by_forward(module, function)
-        said: set[ast.AST] = set()
-        if in_forward or asks_for_device(module, function):
-            for operation in operations(module, function):
-                if module.function_of(operation.node) is not function:
-                    continue
-                pair = met(module, operation)
-                if pair is None or pair[0] in said:
-                    continue
-                if in_forward or asks_for_device(module, function, module.text(pair[1])):
-                    said.add(pair[0])
-                    yield self._meets(module, *pair, operation.node, in_forward)
-        if parameter is not None:
-            for made in returned(module, function):
-                if made not in said and not under_device(module, made):
-                    said.add(made)
-                    yield self._comes_back(module, made, parameter)
 
     def _stands_in(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
         """A function that is called with the keyword arguments of an operation."""

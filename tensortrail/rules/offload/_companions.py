@@ -31,7 +31,6 @@ _CASTS = frozenset({"float", "contiguous", "requires_grad_"})
 _OF_BUILT = (Decides.MOVED, Decides.GIVEN, Decides.UNKNOWN)
 _OF_OTHERS = (Decides.MOVED,)
 """What may decide where a tensor is that is stored by `__init__`, and by other methods."""
-_ASKED = frozenset("to device cuda cpu is_cuda is_meta data_ptr shape dtype numel".split())
 
 
 class Companion(NamedTuple):

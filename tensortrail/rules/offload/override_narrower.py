@@ -181,25 +181,34 @@ class Wrapper(torch.nn.Module):
         facts = module.class_facts(cls) if inherited else None
         if facts is None or not facts.is_module:
             return
+        named = f"{cls.name}.{function.name}"
         if function.name in _GIVES_ITSELF and not _gives(module, function):
             yield self.finding(
                 module,
                 function,
-                f"`{cls.name}.{function.name}` returns None: `x = x.{function.name}(...)` loses "
-                "the module",
+                f"`{named}` returns None: `x = x.{function.name}(...)` loses the module",
                 severity=Severity.NOTE,
             )
+        if not any(map(unpacks, inherited)):
+            yield from self._unread(module, function, named, inherited[0])
+        if function.name == "state_dict":
+            yield from self._by_position(module, inherited)
+
+    def _unread(
+        self, module: Module, function: FunctionNode, named: str, inherited: ast.Call
+    ) -> Iterator[Finding]:
         for name in _unread(module, function):
-            if not any(unpacks(call) for call in inherited):
-                yield self.finding(
-                    module,
-                    function,
-                    f"`{cls.name}.{function.name}` accepts `{name}` and does nothing with it",
-                    severity=Severity.NOTE,
-                    trail=[(inherited[0], "the inherited method is called without it")],
-                )
+            yield self.finding(
+                module,
+                function,
+                f"`{named}` accepts `{name}` and does nothing with it",
+                severity=Severity.NOTE,
+                trail=[(inherited, "the inherited method is called without it")],
+            )
+
+    def _by_position(self, module: Module, inherited: list[ast.Call]) -> Iterator[Finding]:
         for call in inherited:
-            if function.name == "state_dict" and call.args and not unpacks(call):
+            if call.args and not unpacks(call):
                 yield self.finding(
                     module,
                     call,

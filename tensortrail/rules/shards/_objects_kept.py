@@ -16,7 +16,6 @@ _GIVES_NUMPY = frozenset(
     "percentile quantile argmax argmin float32 float64 int64 concatenate stack".split()
 )
 _DEEPEST = 4
-_ALLOW = tuple(f"torch.serialization.{each}" for each in ("add_safe_globals", "safe_globals"))
 
 
 class Kept(NamedTuple):

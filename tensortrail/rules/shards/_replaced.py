@@ -10,7 +10,6 @@ from tensortrail.rules.shared.objects import called, is_true, keyword, name_of, 
 
 _OVER = ("parameters", "named_parameters", "modules", "named_modules", "children", "named_children")
 _CASTS = ("half", "float", "bfloat16", "double", "to", "type", "contiguous", "clone", "float32")
-IN_PLACE = ("copy_", "zero_", "fill_", "add_", "mul_", "sub_", "div_", "clamp_", "fill_diagonal_")
 
 
 def state_dict_of(module: Module, node: ast.expr) -> str:

@@ -173,9 +173,6 @@ def _ignores_strict(module: Module, call: ast.Call, function: FunctionNode) -> b
     return "strict" not in reads
 
 
-_OF_OTHERS = ("step", "zero_grad", "get_last_lr", "unscale_")
-
-
 def _loads_module(module: Module, call: ast.Call) -> bool:
     """Only modules know `strict`; optimizers, schedulers and scalers have none."""
     subject = receiver(call)

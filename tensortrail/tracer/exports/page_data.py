@@ -62,31 +62,20 @@ class PageData:
             "devices": self._devices(),
             "phases": [self._phase(each) for each in _longest(summary.phases)],
             "findings": [self._finding(each) for each in findings],
-            "moves": [
-                [self.site(m.site), self.site(m.by), self.text(m.op), self.text(m.source),
-                 self.text(m.target), m.count, m.nbytes]
-                for m in summary.moves_by_line[:MOST_LINES]
-            ],
+            "moves": self._moves(),
             "moveLines": len(summary.moves_by_line),
-            "troubles": [
-                self._trouble(event, findings)
-                for event in told_once((*summary.errors, *summary.meetings))[:MOST_TROUBLES]
-            ],
+            "troubles": self._troubles(findings),
             "placements": [
                 self._placement(*each) for each in list(placed(self.timeline))[:MOST_PLACEMENTS]
             ],
-            "differences": [
-                [self.site(each.site), each.what, named(each.ranks),
-                 named(each.others), each.count]
-                for each in differences(self.timeline)[:MOST_LINES]
-            ],
+            "differences": self._differences(),
             "ofRanks": None,
             "sharedDevices": list(shared_devices(self.timeline)),
             "meetings": len(summary.meetings),
             "errors": len(summary.errors),
             "storages": [row for each in chosen for row in self._storages(each)],
             "storagesInAll": sum(len(each.born) for each in summary.lives),
-        }  # fmt: skip
+        }
         # Last: everything above adds to these.
         return data | {"sites": self._told_sites(), "texts": list(self._texts)}
 
@@ -146,6 +135,24 @@ class PageData:
             }
             for use in self.summary.alive_by_device
         ]
+
+    def _moves(self) -> list[list[Any]]:
+        return [
+            [self.site(m.site), self.site(m.by), self.text(m.op), self.text(m.source),
+             self.text(m.target), m.count, m.nbytes]
+            for m in self.summary.moves_by_line[:MOST_LINES]
+        ]  # fmt: skip
+
+    def _differences(self) -> list[list[Any]]:
+        return [
+            [self.site(each.site), each.what, named(each.ranks), named(each.others), each.count]
+            for each in differences(self.timeline)[:MOST_LINES]
+        ]
+
+    def _troubles(self, findings: Sequence[Finding]) -> list[Json]:
+        summary = self.summary
+        told = told_once((*summary.errors, *summary.meetings))[:MOST_TROUBLES]
+        return [self._trouble(event, findings) for event in told]
 
     def _phase(self, phase: Phase) -> list[Any]:
         thread = self.text(f"{phase.process}, {phase.thread}")

@@ -8,8 +8,6 @@ from typing import Any
 
 from tensortrail.tracer.exports.parquet_ranks import COLLECTIVES, EVENTS, FINDINGS, RANKS
 
-ENGINES = ("duckdb", "pyspark")
-
 
 @dataclass(frozen=True)
 class Tables:

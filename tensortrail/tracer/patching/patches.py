@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
@@ -213,11 +214,25 @@ class Patches:
     def _take_from_importers(self) -> None:
         """Modules imported meanwhile took wrappers by `from ... import`."""
         originals = self._originals
-        ours = {id(each.ours) for each in self._all if id(each.ours) in originals}
-        for _, namespace in _namespaces_with(ours):
+        taken = _held_elsewhere([each for each in self._all if id(each.ours) in originals])
+        for _, namespace in _namespaces_with(taken) if taken else ():
             for key, value in list(namespace.items()):
-                if id(value) in ours:
+                if id(value) in taken:
                     namespace[key] = originals[id(value)]
+
+
+def _held_elsewhere(patches: Sequence[Patch]) -> set[int]:
+    """The wrappers, by `id`, that more refers to than patches and the wrappers around them. Mostly
+    there are none, and the modules need not be looked through."""
+    alone = object()  # the name refers to it as a patch refers to its wrapper, and nothing else
+    wrappers = {id(each): each for each in (*(patch.ours for patch in patches), alone)}
+    # A wrapper refers to what it wraps twice: to call it, and as `__wrapped__`.
+    around = (getattr(each, "__wrapped__", None) for each in wrappers.values())
+    known = Counter({id(alone): 1})
+    known.update(2 * [*map(id, around)])
+    known.update(id(each) for patch in patches for each in (patch.ours, patch.before))
+    beyond = {number: sys.getrefcount(each) - known[number] for number, each in wrappers.items()}
+    return {number for number, count in beyond.items() if count > beyond[id(alone)]}
 
 
 def _namespaces_with(sought: Collection[int]) -> Iterator[tuple[Any, dict[str, Any]]]:

@@ -38,70 +38,86 @@ def sentence(event: Event, name: Callable[[Storage], str]) -> str:
 
 
 def _what(event: Event, name: Callable[[Storage], str]) -> str:
-    storage, other, facts, op = event.storage, event.other, event.facts, event.op
-    device = storage.device if storage else "?"
-    source = other.device if other else "?"
-    match event.did:
-        case Did.CREATE:
-            return f"made on {device} by {op} ({size(storage.nbytes if storage else 0)})"
-        case Did.MOVE:
-            many = size(storage.nbytes if storage else 0)
-            return f"moved {source} -> {device} by {op} ({many}){_for_hook(event)}"
-        case Did.ASKED:
-            return f"asked to move by {op}: it was there already"
-        case Did.COPY:
-            return f"on {device} written from {name(other) if other else '?'} on {source} by {op}"
-        case Did.ALIAS:
-            return f"on {device} shared by {op}"
-        case Did.SWAP:
-            if said := facts.get("said"):
-                return f"on {device}, {said} by {op}"
-            return f"on {device} put in place of what was on {source} by {op}{_for_hook(event)}"
-        case Did.RESIZE:
-            return f"resized from {size(facts.get('before', 0))} to {size(facts.get('after', 0))}"
-        case Did.FREE:
-            return f"freed on {device}"
-        case Did.SAVE:
-            return f"on {device} given to {op}{_path(event)}"
-        case Did.LOAD:
-            return f"read onto {device} by {op}{_path(event)}{_cast(event)}"
-        case Did.MEET:
-            return (
-                f"on {device} given to {op} with tensors on {_others(facts.get('devices'), device)}"
-            )
-        case Did.ERROR:
-            given = f"on {device} given to {op}, which " if storage else ""
-            return f"{given}raised {facts.get('type', 'an exception')}"
-        case Did.POINTER:
-            why = facts.get("why", "no bytes")
-            return f"gave an address that identifies nothing ({why}) to {op}"
-        case Did.UNWRITTEN:
-            return f"read by {op} before anything was written into it"
-        case Did.MODULE:
-            before, after = _by_device(facts.get("before")), _by_device(facts.get("after"))
-            source = f"from {before} " if facts.get("before") else "without parameters "
-            return f"moved as a module {source}to {after}"
-        case Did.STAGE:
-            return f"staged on {device} for an asynchronous save"
-        case Did.WRAPPER:
-            return _odd(event)
-        case Did.EARLY if facts.get("writes"):
-            return f"written by {op} before its copy to {facts.get('device')} was waited for"
-        case Did.EARLY:
-            return f"read by {op} before the copy from {facts.get('device')} was waited for"
-        case Did.COLLECTIVE:
-            return f"took {_seconds(facts.get('took'))} as collective {facts.get('number', '?')}"
-        case Did.USED | Did.RACE:
-            return _on_stream(event)
-        case Did.HOOK:
-            return str(event.facts.get("said") or f"acted on by {op}")
-        case Did.PENDING:
-            return f"saved in the background, not awaited before {facts.get('next', 'the end')}"
-        case Did.PHASE:
-            failed = f"{facts['failed']} failed" if facts.get("failed") else ""
-            return str(facts.get("began") or failed or f"{facts.get('ended')} ended")
-        case _:
-            return f"{event.did.value} {op}".strip()
+    if event.did is Did.COPY:
+        source = name(event.other) if event.other else "?"
+        return f"on {_device(event)} written from {source} on {_source(event)} by {event.op}"
+    tell = _TELLS.get(event.did)
+    return tell(event) if tell else f"{event.did.value} {event.op}".strip()
+
+
+def _device(event: Event) -> str:
+    return event.storage.device if event.storage else "?"
+
+
+def _source(event: Event) -> str:
+    return event.other.device if event.other else "?"
+
+
+def _size_of(event: Event) -> str:
+    return size(event.storage.nbytes if event.storage else 0)
+
+
+def _moved(event: Event) -> str:
+    way = f"{_source(event)} -> {_device(event)}"
+    return f"moved {way} by {event.op} ({_size_of(event)}){_for_hook(event)}"
+
+
+def _swapped(event: Event) -> str:
+    if said := event.facts.get("said"):
+        return f"on {_device(event)}, {said} by {event.op}"
+    before = f"put in place of what was on {_source(event)}"
+    return f"on {_device(event)} {before} by {event.op}{_for_hook(event)}"
+
+
+def _resized(event: Event) -> str:
+    before, after = event.facts.get("before", 0), event.facts.get("after", 0)
+    return f"resized from {size(before)} to {size(after)}"
+
+
+def _met(event: Event) -> str:
+    device = _device(event)
+    others = _others(event.facts.get("devices"), device)
+    return f"on {device} given to {event.op} with tensors on {others}"
+
+
+def _raised(event: Event) -> str:
+    given = f"on {_device(event)} given to {event.op}, which " if event.storage else ""
+    return f"{given}raised {event.facts.get('type', 'an exception')}"
+
+
+def _addressed(event: Event) -> str:
+    why = event.facts.get("why", "no bytes")
+    return f"gave an address that identifies nothing ({why}) to {event.op}"
+
+
+def _module_moved(event: Event) -> str:
+    facts = event.facts
+    before, after = _by_device(facts.get("before")), _by_device(facts.get("after"))
+    source = f"from {before} " if facts.get("before") else "without parameters "
+    return f"moved as a module {source}to {after}"
+
+
+def _early(event: Event) -> str:
+    device = event.facts.get("device")
+    if event.facts.get("writes"):
+        return f"written by {event.op} before its copy to {device} was waited for"
+    return f"read by {event.op} before the copy from {device} was waited for"
+
+
+def _collective(event: Event) -> str:
+    facts = event.facts
+    return f"took {_seconds(facts.get('took'))} as collective {facts.get('number', '?')}"
+
+
+def _pending(event: Event) -> str:
+    following = event.facts.get("next", "the end")
+    return f"saved in the background, not awaited before {following}"
+
+
+def _phase(event: Event) -> str:
+    facts = event.facts
+    failed = f"{facts['failed']} failed" if facts.get("failed") else ""
+    return str(facts.get("began") or failed or f"{facts.get('ended')} ended")
 
 
 def _seconds(micros: object) -> str:
@@ -170,6 +186,34 @@ def _cast(event: Event) -> str:
     cast, replaced = event.facts.get("cast"), event.facts.get("replaced")
     told = f", {cast}" if cast else ""
     return told + (f", into another tensor than the one on {replaced}" if replaced else "")
+
+
+_TELLS: dict[Did, Callable[[Event], str]] = {
+    Did.CREATE: lambda event: f"made on {_device(event)} by {event.op} ({_size_of(event)})",
+    Did.MOVE: _moved,
+    Did.ASKED: lambda event: f"asked to move by {event.op}: it was there already",
+    Did.ALIAS: lambda event: f"on {_device(event)} shared by {event.op}",
+    Did.SWAP: _swapped,
+    Did.RESIZE: _resized,
+    Did.FREE: lambda event: f"freed on {_device(event)}",
+    Did.SAVE: lambda event: f"on {_device(event)} given to {event.op}{_path(event)}",
+    Did.LOAD: lambda event: f"read onto {_device(event)} by {event.op}{_path(event)}{_cast(event)}",
+    Did.MEET: _met,
+    Did.ERROR: _raised,
+    Did.POINTER: _addressed,
+    Did.UNWRITTEN: lambda event: f"read by {event.op} before anything was written into it",
+    Did.MODULE: _module_moved,
+    Did.STAGE: lambda event: f"staged on {_device(event)} for an asynchronous save",
+    Did.WRAPPER: _odd,
+    Did.EARLY: _early,
+    Did.COLLECTIVE: _collective,
+    Did.USED: _on_stream,
+    Did.RACE: _on_stream,
+    Did.HOOK: lambda event: str(event.facts.get("said") or f"acted on by {event.op}"),
+    Did.PENDING: _pending,
+    Did.PHASE: _phase,
+}
+"""What is said of an event of each kind, after its tensor; a copy also names the other one."""
 
 
 def place(site: Site | None) -> str:

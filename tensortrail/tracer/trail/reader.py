@@ -214,9 +214,20 @@ def _take(part: Part, rows: list[Any]) -> bool:
             _note(part, row)
         else:
             misfits += 1
+    taken = _keep(part, events) + _keep_others(part, others)
+    return not misfits and taken == len(events) + sum(map(len, others.values()))
+
+
+def _keep(part: Part, events: list[Row]) -> int:
+    """How many of them are sound."""
+    part.rows += (kept := _of_form(events, EVENT_FORM))
+    return len(kept)
+
+
+def _keep_others(part: Part, others: Mapping[int, list[Row]]) -> int:
+    """What the numbers in events mean; how many of these rows are sound."""
     sound = {code: _of_form(each, FORMS[code]) for code, each in others.items()}
     sound[STORAGE] = [row for row in sound.get(STORAGE, ()) if set(map(type, row[5])) <= WHOLE]
-    part.rows += (kept := _of_form(events, EVENT_FORM))
     part.texts.update((number, text) for _, number, text in sound.get(TEXT, ()))
     part.sites.update((row[1], row) for row in sound.get(SITE, ()))
     part.contexts.update((row[1], row) for row in sound.get(CONTEXT, ()))
@@ -224,8 +235,7 @@ def _take(part: Part, rows: list[Any]) -> bool:
     for _, storage, name in sound.get(NAME, ()):
         part.names.setdefault(storage, []).append(name)
     part.sources.update((file, digest) for _, file, digest in sound.get(SOURCE, ()))
-    taken = len(kept) + sum(map(len, sound.values()))
-    return not misfits and taken == len(events) + sum(map(len, others.values()))
+    return sum(map(len, sound.values()))
 
 
 def _take_kind(part: Part, row: Row) -> bool:

@@ -51,6 +51,14 @@ def _applies_as_torch(module: Module) -> bool:
     return type(module)._apply is Module._apply and "_apply" not in vars(module)
 
 
+def _arguments(move: Any) -> tuple[Any, ...] | None:
+    """What the mover gives to the method besides the tensor."""
+    cells = zip(move.__code__.co_freevars, move.__closure__ or (), strict=True)
+    known = {name: cell.cell_contents for name, cell in cells}
+    names = MOVERS[move.__qualname__][1]
+    return tuple(known[name] for name in names) if known.keys() >= {*names} else None
+
+
 def seen_by_hand(
     recorder: Recorder, modules: Sequence[Part], slots: Sequence[Slot], move: Any
 ) -> Move | None:
@@ -58,12 +66,10 @@ def seen_by_hand(
     has to see what happens."""
     if not _moves_plain_tensors(recorder, modules, slots, move):
         return None
-    func, names = MOVERS[move.__qualname__]
-    cells = zip(move.__code__.co_freevars, move.__closure__ or (), strict=True)
-    known = {name: cell.cell_contents for name, cell in cells}
-    if not known.keys() >= {*names}:
+    func = MOVERS[move.__qualname__][0]
+    given = _arguments(move)
+    if given is None:
         return None
-    given = tuple(known[name] for name in names)
     buffers = {id(each) for _, part in modules for each in part._buffers.values()}
     site = recorder.site_here()
 
@@ -81,12 +87,15 @@ def seen_by_hand(
         try:
             made = move(tensor)
         except Exception as error:
-            # Of an error that torch words anew, the one from the tensor itself.
-            first = error.__context__ if error.__suppress_context__ else error
-            first = first if isinstance(first, Exception) else error
-            recorder.failures.saw(func, (tensor, *given), {}, first)
+            recorder.failures.saw(func, (tensor, *given), {}, _from_the_tensor(error))
             raise
         recorder.guarded(note, tensor, made)
         return made
 
     return seen
+
+
+def _from_the_tensor(error: Exception) -> Exception:
+    """Of an error that torch words anew, the one from the tensor itself."""
+    first = error.__context__ if error.__suppress_context__ else error
+    return first if isinstance(first, Exception) else error

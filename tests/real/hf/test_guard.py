@@ -141,7 +141,7 @@ def traced(folder: Path, release: str, arguments: tuple[str, ...], device_map: A
     script.write_text(SCRIPT.format(arguments=arguments, device_map=device_map))
     command = ["-m", "tensortrail", "trace", "--guard", str(script)]
     env = with_release(release) if release else None
-    return warm.run(command, folder, env=env, has=() if release else ("transformers",))
+    return warm.run(command, folder, env=env)
 
 
 def others(*names: str) -> list[Any]:

@@ -28,7 +28,7 @@ with torch.no_grad():
 
 
 def tensortrail(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return warm.run(["-m", "tensortrail", *arguments], folder, has=("transformers", "accelerate"))
+    return warm.run(["-m", "tensortrail", *arguments], folder)
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_saves_and_looks(tmp_path):
 
 
 def ran(folder: Path, *options: str) -> tuple[int, str]:
-    done = warm.run(["-m", "pytest", "-p", "no:cacheprovider", "-rA", *options], folder)
+    done = warm.run([*warm.PYTEST, "-rA", *options], folder)
     return done.returncode, done.stdout + done.stderr
 
 

@@ -155,7 +155,7 @@ KERNELS = "import triton\n\ndef test_it(): ...\n"
 
 def ran(folder: Path, *options: str) -> tuple[int, dict[str, str], str]:
     """Exit code, how each test ended, and all that was shown."""
-    done = warm.run(["-m", "pytest", "-p", "no:cacheprovider", "-rA", *options], folder)
+    done = warm.run([*warm.PYTEST, "-rA", *options], folder)
     ended: dict[str, str] = {}
     for line in done.stdout.splitlines():
         word, _, rest = line.partition(" ")

@@ -13,7 +13,7 @@ import torch
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.hooks.shared import safe_saves
-from tensortrail.tracer.hooks.torch import save_and_load
+from tensortrail.tracer.hooks.torch import saves
 from tensortrail.tracer.patching.mode_stack import ours
 from tensortrail.tracer.reading.timeline import open_run
 from tensortrail.tracer.recording import session
@@ -99,7 +99,7 @@ def test_the_trail_and_the_file_are_the_same(
 ) -> None:
     on, data = seen_on(monkeypatch), make()
     aside = saved(tmp_path / "aside", data, str(tmp_path / "state.pt"))
-    monkeypatch.setattr(save_and_load, "saves_only_plain", lambda *_: False)
+    monkeypatch.setattr(saves, "saves_only_plain", lambda *_: False)
     assert aside == saved(tmp_path / "watched", data, str(tmp_path / "state.pt"))
     assert on == [False, True]
 

@@ -66,7 +66,7 @@ class Proxy:
 
 def test_a_proxy_below_what_is_saved_is_not_asked() -> None:
     torch = pytest.importorskip("torch")
-    from tensortrail.tracer.hooks.torch.save_and_load import tensors_below
+    from tensortrail.tracer.hooks.shared.checkpoint_tensors import tensors_below
 
     held = Pair(Proxy(), {"row": torch.ones(2)})  # type: ignore[arg-type]
     assert [key for key, _ in tensors_below(held, in_objects=True)] == ["y.row"]

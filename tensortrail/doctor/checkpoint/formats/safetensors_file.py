@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -39,24 +39,34 @@ def read_safetensors(file: Ranges, path: str, name: str) -> WeightFile:
     if not isinstance(header, dict):
         flaw = Flaw(Trouble.HEADER, "the header is no JSON object", LENGTH, LENGTH + length)
         return replace(broken, flaws=(flaw,))
+    return _of_header(broken, header, twice, LENGTH + length)
+
+
+def _of_header(
+    file: WeightFile, header: dict[str, Any], twice: list[str], begin: int
+) -> WeightFile:
+    """With the tensors that it describes; `begin` is the first byte after it."""
     metadata = header.pop(METADATA, {})
     flaws = [*_doubles(twice, header), *_odd_metadata(metadata)]
     tensors: dict[str, StoredTensor] = {}
-    begin = LENGTH + length
     for key, entry in header.items():
         if fault := _fault(key, entry):
             flaws.append(Flaw(Trouble.HEADER, f"{key!r} in the header: {fault}", LENGTH, begin))
-            continue
-        first, last = entry["data_offsets"]
-        tensors[key] = StoredTensor(
-            key, entry["dtype"], tuple(entry["shape"]), begin + first, begin + last,
-            SAFETENSORS[entry["dtype"]],
-        )  # fmt: skip
+        else:
+            tensors[key] = _stored(key, entry, begin)
     whole = len(tensors) == len(header)
     told = metadata if isinstance(metadata, dict) else {}
     return replace(
-        broken, tensors=tensors, flaws=tuple(flaws), metadata=told, data_begin=begin, whole=whole
+        file, tensors=tensors, flaws=tuple(flaws), metadata=told, data_begin=begin, whole=whole
     )
+
+
+def _stored(key: str, entry: Mapping[str, Any], begin: int) -> StoredTensor:
+    first, last = entry["data_offsets"]
+    return StoredTensor(
+        key, entry["dtype"], tuple(entry["shape"]), begin + first, begin + last,
+        SAFETENSORS[entry["dtype"]],
+    )  # fmt: skip
 
 
 def _without_header(file: Ranges) -> Flaw | None:

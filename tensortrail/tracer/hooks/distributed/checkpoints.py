@@ -9,13 +9,9 @@ from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.hooks.distributed.load_plans import Planned
 from tensortrail.tracer.hooks.distributed.pending_saves import OP, Pending
 from tensortrail.tracer.hooks.distributed.stagers import Stagers
-from tensortrail.tracer.hooks.torch.save_and_load import (
-    WITHIN,
-    note_loaded,
-    note_saved,
-    path_of,
-    tensors_below,
-)
+from tensortrail.tracer.hooks.shared.checkpoint_tensors import WITHIN, path_of, tensors_below
+from tensortrail.tracer.hooks.torch.loads import note_loaded
+from tensortrail.tracer.hooks.torch.saves import note_saved
 from tensortrail.tracer.noticing.written_checkpoints import writing
 from tensortrail.tracer.patching.patches import Around, Patches
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any
+from weakref import ref
 
 import torch
 from torch.compiler import is_compiling
@@ -63,9 +64,9 @@ def install(recorder: Recorder, patches: Patches) -> None:
     patches.wrap(_fsdp_param_group, "foreach_all_gather_copy_out", _copying_out(recorder))
     if (giver := getattr(_fsdp_collectives, "DefaultAllocMixin", None)) is not None:
         patches.wrap(giver, "allocate", _allocating(recorder))
-        gathering = _gathering(recorder, giver.allocate)
-        patches.wrap(_fsdp_param_group, "foreach_all_gather", gathering)
-        patches.wrap(FSDPParamGroup, "post_backward", _reducing(recorder, giver.allocate))
+        ours = ref(giver.allocate)
+        patches.wrap(_fsdp_param_group, "foreach_all_gather", _gathering(recorder, ours))
+        patches.wrap(FSDPParamGroup, "post_backward", _reducing(recorder, ours))
     for method, op in CHANGES.items():
         patches.wrap(FSDPParamGroup, method, _changing(recorder, shards, method, op))
 
@@ -150,7 +151,7 @@ def _allocating(recorder: Recorder) -> Around:
     return around
 
 
-def _gathering(recorder: Recorder, allocate: Any) -> Around:
+def _gathering(recorder: Recorder, allocate: ref[Any]) -> Around:
     def around(original: Any, params: Any, *args: Any, **kwargs: Any) -> Any:
         if not args or not recorder.guarded(gathers_alone, params, args[-1], allocate):
             return original(params, *args, **kwargs)
@@ -161,7 +162,7 @@ def _gathering(recorder: Recorder, allocate: Any) -> Around:
     return around
 
 
-def _reducing(recorder: Recorder, allocate: Any) -> Around:
+def _reducing(recorder: Recorder, allocate: ref[Any]) -> Around:
     def around(original: Any, group: Any, *args: Any, **kwargs: Any) -> Any:
         if not recorder.guarded(reduces_alone, group, allocate):
             return original(group, *args, **kwargs)

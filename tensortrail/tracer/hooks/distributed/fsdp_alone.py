@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
+from weakref import ref
 
 from torch._C import DisableTorchFunction
 from torch.nn import Module
@@ -36,12 +37,13 @@ def only_copies(recorder: Recorder, params: Any) -> bool:
     )
 
 
-def gathers_alone(recorder: Recorder, params: Iterable[Any], comm: Any, allocate: Any) -> bool:
-    """Whether these parameters are gathered as they are, into memory that `allocate` gives."""
+def gathers_alone(recorder: Recorder, params: Iterable[Any], comm: Any, allocate: ref[Any]) -> bool:
+    """Whether these parameters are gathered as they are, into memory that `allocate` gives. It is
+    referred to weakly: at the end, whoever else has a wrapper is a module that took it."""
     return _nobody_asks(recorder, comm, allocate) and all(map(_is_as_it_is, params))
 
 
-def reduces_alone(recorder: Recorder, group: Any, allocate: Any) -> bool:
+def reduces_alone(recorder: Recorder, group: Any, allocate: ref[Any]) -> bool:
     """Whether plain gradients are reduced as they are, into memory that `allocate` gives."""
     return (
         _nobody_asks(recorder, getattr(group, "_reduce_scatter_comm", None), allocate)
@@ -53,13 +55,13 @@ def reduces_alone(recorder: Recorder, group: Any, allocate: Any) -> bool:
     )
 
 
-def _nobody_asks(recorder: Recorder, comm: Any, allocate: Any) -> bool:
+def _nobody_asks(recorder: Recorder, comm: Any, allocate: ref[Any]) -> bool:
     """No fresh memory that may be read, no audit, no simulated devices, no memory of others."""
     return (
         recorder.last_writers is None
         and not recorder.fresh_memory.some
         and recorder.of_thread.lower is None
-        and getattr(type(comm), "allocate", None) is allocate
+        and getattr(type(comm), "allocate", None) is allocate()
     )
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from torch.nn import Module
 
 from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.hooks.shared.checkpoint_tensors import tensors_below
 from tensortrail.tracer.hooks.shared.given_keys import ended_with
-from tensortrail.tracer.hooks.torch.save_and_load import tensors_below
 from tensortrail.tracer.patching.patches import Around, Patches
 
 LIBRARY = "torch.distributed.checkpoint.state_dict"

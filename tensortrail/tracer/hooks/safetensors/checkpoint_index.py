@@ -10,8 +10,8 @@ from typing import Any
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.hooks.shared.checkpoint_tensors import path_of
 from tensortrail.tracer.hooks.shared.looking import looking_after
-from tensortrail.tracer.hooks.torch.save_and_load import path_of
 from tensortrail.tracer.patching.patches import Around, Patches
 
 LIBRARY = "safetensors.torch"

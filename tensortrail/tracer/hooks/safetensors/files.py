@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tensortrail.tracer.events.recorder import Recorder
-from tensortrail.tracer.hooks.torch.save_and_load import loading, saving
+from tensortrail.tracer.hooks.torch.loads import loading
+from tensortrail.tracer.hooks.torch.saves import saving
 from tensortrail.tracer.patching.patches import Patches
 
 LIBRARY = "safetensors.torch"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensortrail.tracer.events.recorder import Recorder
-from tensortrail.tracer.hooks.torch.save_and_load import path_of
+from tensortrail.tracer.hooks.shared.checkpoint_tensors import path_of
 from tensortrail.tracer.noticing.written_checkpoints import writing
 from tensortrail.tracer.patching.patches import Around
 

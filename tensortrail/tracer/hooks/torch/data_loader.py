@@ -11,7 +11,7 @@ from torch.utils.data import dataloader
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.recorder import Recorder
-from tensortrail.tracer.hooks.torch.save_and_load import tensors_below
+from tensortrail.tracer.hooks.shared.checkpoint_tensors import tensors_below
 from tensortrail.tracer.patching.patches import Patches
 
 LIBRARY = "torch"

@@ -78,11 +78,32 @@ def _watch_refusals(recorder: Recorder, patches: Patches, trained: TrainedParame
 def _watch_training(recorder: Recorder, patches: Patches, trained: TrainedParameters) -> None:
     """Which parameters it is given, and whether they have gradients when it steps."""
     starved = StarvedOptimizers(recorder, recorder.cut_graphs)
-    twins = TwinOptimizers(recorder, trained.held)
+    _watch_parameters(recorder, patches, trained)
+    _watch_steps(recorder, trained, starved)
+    _watch_clearing(recorder, patches, starved)
+    recorder.at_close.append(trained.at_end)
+    recorder.at_close.append(lambda: starved.at_end(trained.told))
+
+
+def _watch_parameters(recorder: Recorder, patches: Patches, trained: TrainedParameters) -> None:
+    """Those that optimizers are given, and those that models get later."""
 
     def given(_: Recorder, result: Any, optimizer: Optimizer, *__: Any, **___: Any) -> None:
         recorder.models.look_here()
         trained.given(optimizer, optimizer.param_groups[-1])
+
+    def registered(module: Module, name: str, parameter: Any) -> None:
+        if recorder.active and not is_compiling():
+            recorder.guarded(lambda _: trained.registered(module, name, parameter))
+
+    patches.wrap(Optimizer, "add_param_group", looking_after(recorder, given))
+    recorder.at_close.append(register_module_parameter_registration_hook(registered).remove)
+
+
+def _watch_steps(
+    recorder: Recorder, trained: TrainedParameters, starved: StarvedOptimizers
+) -> None:
+    twins = TwinOptimizers(recorder, trained.held)
 
     def looked(_: Recorder, optimizer: Optimizer) -> None:
         trained.stepped(optimizer)
@@ -95,9 +116,11 @@ def _watch_training(recorder: Recorder, patches: Patches, trained: TrainedParame
             recorder.optimizer_steps += 1
             recorder.guarded(looked, optimizer)
 
-    def registered(module: Module, name: str, parameter: Any) -> None:
-        if recorder.active and not is_compiling():
-            recorder.guarded(lambda _: trained.registered(module, name, parameter))
+    recorder.at_close.append(register_optimizer_step_post_hook(stepped).remove)
+
+
+def _watch_clearing(recorder: Recorder, patches: Patches, starved: StarvedOptimizers) -> None:
+    """Gradients that are set to zero do not starve an optimizer."""
 
     def clears(_: Recorder, optimizer: Optimizer, *__: Any, **___: Any) -> None:
         starved.cleared(each for group in optimizer.param_groups for each in group["params"])
@@ -105,13 +128,8 @@ def _watch_training(recorder: Recorder, patches: Patches, trained: TrainedParame
     def clears_model(_: Recorder, module: Module, *__: Any, **___: Any) -> None:
         starved.cleared(module.parameters())
 
-    patches.wrap(Optimizer, "add_param_group", looking_after(recorder, given))
-    recorder.at_close.append(register_optimizer_step_post_hook(stepped).remove)
-    recorder.at_close.append(register_module_parameter_registration_hook(registered).remove)
     patches.wrap(Optimizer, "zero_grad", looking_before(recorder, clears))
     patches.wrap(Module, "zero_grad", looking_before(recorder, clears_model))
-    recorder.at_close.append(trained.at_end)
-    recorder.at_close.append(lambda: starved.at_end(trained.told))
 
 
 def _no_leaf(recorder: Recorder, group: Any) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from tensortrail.rules.shared.conversion_groups import nbytes
 from tensortrail.rules.shared.shard_plan import Limit, in_bytes, shard_plan
 from tensortrail.tracer.hooks.accelerate.offloaded_weights import source
-from tensortrail.tracer.hooks.torch.save_and_load import path_of
+from tensortrail.tracer.hooks.shared.checkpoint_tensors import path_of
 
 MOST_GROUPS = 20
 _FILLS_INDEX_WITH_DICTS = re.compile(r"weight_map\.update\(\{[^{}]*\} for ")

@@ -10,7 +10,7 @@ from typing import Any
 from tensortrail.rules.shared.conversion_groups import groups
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.recorder import Recorder
-from tensortrail.tracer.hooks.torch.save_and_load import path_of
+from tensortrail.tracer.hooks.shared.checkpoint_tensors import path_of
 from tensortrail.tracer.hooks.transformers import one_save
 from tensortrail.tracer.hooks.transformers.one_save import Save, Saves
 from tensortrail.tracer.noticing.written_checkpoints import writing

@@ -23,6 +23,20 @@ class _AnyGenerator(type(PlainGenerator)):  # type: ignore[misc]
 
 
 def install(simulation: Simulation, replaced: Replacements) -> None:
+    def set_rng_state(new_state: Tensor) -> None:
+        torch.default_generator.set_state(_on_the_cpu(new_state))
+
+    for owner in (torch, torch.random):
+        replaced.put(owner, "set_rng_state", set_rng_state)
+    kind = _generator(simulation)
+    replaced.put(torch, "Generator", kind)
+    of_devices = tuple(map(_default(kind), range(simulation.spec.count)))
+    replaced.put(torch.cuda, "default_generators", of_devices)
+
+
+def _generator(simulation: Simulation) -> type:
+    """`torch.Generator`, which makes those of simulated devices too."""
+
     class Generator(PlainGenerator, metaclass=_AnyGenerator):  # type: ignore[misc,valid-type]
         __module__, __qualname__ = "torch._C", "Generator"
 
@@ -49,17 +63,7 @@ def install(simulation: Simulation, replaced: Replacements) -> None:
         def __reduce__(self) -> Any:
             return _restored, (str(self.device), self.get_state())
 
-    def set_rng_state(new_state: Tensor) -> None:
-        torch.default_generator.set_state(_on_the_cpu(new_state))
-
-    for owner in (torch, torch.random):
-        replaced.put(owner, "set_rng_state", set_rng_state)
-    replaced.put(torch, "Generator", Generator)
-    replaced.put(
-        torch.cuda,
-        "default_generators",
-        tuple(map(_default(Generator), range(simulation.spec.count))),
-    )
+    return Generator
 
 
 def _default(kind: Any) -> Any:

@@ -139,25 +139,12 @@ def _rest(simulation: Simulation) -> Functions:
 
 def _python(simulation: Simulation, device: Functions, streams: Streams) -> dict[str, Any]:
     """Names of `torch.cuda` itself, where its own code would ask the driver."""
-
-    def properties(index: int) -> Any:
-        simulation.checked(index)
-        return Properties(
-            name=NAME, major=CAPABILITY[0], minor=CAPABILITY[1],
-            total_memory=simulation.memory.size, multi_processor_count=132, warp_size=32,
-            is_integrated=False, is_multi_gpu_board=False, max_threads_per_multi_processor=2048,
-            max_threads_per_block=1024, gcnArchName="", regs_per_multiprocessor=65536,
-            shared_memory_per_block=49152, shared_memory_per_block_optin=232448,
-            shared_memory_per_multiprocessor=233472, L2_cache_size=50 * 2**20, uuid="simulated",
-            pci_bus_id=index, pci_device_id=0, pci_domain_id=0,
-        )  # fmt: skip
-
     return {
         "_initialized": True,
         "_cached_device_count": None,
         "_exchange_device": device["exchangeDevice"],
         "_maybe_exchange_device": device["maybeExchangeDevice"],
-        "_get_device_properties": properties,
+        "_get_device_properties": lambda index: _properties(simulation, index),
         "is_available": lambda: simulation.count > 0,
         "get_arch_list": lambda: [f"sm_{CAPABILITY[0]}{CAPABILITY[1]}"],
         "is_bf16_supported": lambda including_emulation=True: simulation.count > 0,
@@ -172,6 +159,19 @@ def _python(simulation: Simulation, device: Functions, streams: Streams) -> dict
         "power_draw": lambda device=None: 100_000,
         "clock_rate": lambda device=None: 1980,
     }
+
+
+def _properties(simulation: Simulation, index: int) -> Properties:
+    simulation.checked(index)
+    return Properties(
+        name=NAME, major=CAPABILITY[0], minor=CAPABILITY[1],
+        total_memory=simulation.memory.size, multi_processor_count=132, warp_size=32,
+        is_integrated=False, is_multi_gpu_board=False, max_threads_per_multi_processor=2048,
+        max_threads_per_block=1024, gcnArchName="", regs_per_multiprocessor=65536,
+        shared_memory_per_block=49152, shared_memory_per_block_optin=232448,
+        shared_memory_per_multiprocessor=233472, L2_cache_size=50 * 2**20, uuid="simulated",
+        pci_bus_id=index, pci_device_id=0, pci_domain_id=0,
+    )  # fmt: skip
 
 
 def _runtime(simulation: Simulation) -> Any:
