@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
+from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.given_devices import said_device
 from tensortrail.rules.shared.in_tests import in_tests
@@ -12,6 +13,7 @@ from tensortrail.rules.shared.origins import behind
 
 _OF_ALL = frozenset({"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
 """Variables with the number of the process among those of all machines."""
+_ONE = pattern(r"[=<>] 1\b")
 _TAKES_NUMBER = frozenset({"cuda", "set_device"})
 
 
@@ -183,4 +185,5 @@ def _is_global_rank(module: Module, made: ast.expr) -> bool:
 
 
 def _asks_for_nodes(module: Module, node: ast.AST) -> bool:
-    return any("node" in each.text for each in module.guards_of(node))
+    """A number is compared with one, as that of the machines is, or the condition names them."""
+    return any("node" in each.text or _ONE.search(each.text) for each in module.guards_of(node))

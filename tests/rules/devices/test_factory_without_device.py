@@ -709,6 +709,7 @@ def test_what_is_made_after_the_shape_of_an_argument(
     assert [each.told for each in found] == expected
 
 
+@pytest.mark.usefixtures("as_the_rule_says")
 def test_a_gpu_named_beside_the_base_class(tmp_path: Path) -> None:
     """The program of the file itself names none."""
     source = (

@@ -31,6 +31,7 @@ USED = "from net.scaled import Scaled\n\nprint(Scaled()(read()){moved})\n"
 @pytest.mark.parametrize(
     ("moved", "expected"), [("", Severity.NOTE), (".cuda()", Severity.WARNING)]
 )
+@pytest.mark.usefixtures("as_the_rule_says")
 def test_no_gpu_in_those_that_are_looked_at_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moved: str, expected: Severity
 ) -> None:

@@ -28,6 +28,7 @@ NUMBER = (
         ),
     ],
 )
+@pytest.mark.usefixtures("as_the_rule_says")
 def test_a_number_where_there_always_is_a_gpu(tmp_path: Path, run: str, expected: Severity) -> None:
     files = {"shapes.py": NUMBER, "run.py": f"from net.shapes import ones\n\n{run}"}
     assert severities_in_project(tmp_path, files, "DEV535") == [expected]

@@ -30,6 +30,7 @@ def found(folder: Path, more: str) -> Finding:
     '    state = torch.load(path)\n    build().load_state_dict(state["model"])\n',
     'def infer(net, path):\n    net.load_state_dict(torch.load(path)["model"])\n',
 ])  # fmt: skip
+@pytest.mark.usefixtures("as_the_rule_says")
 def test_what_has_no_prefix_is_named(tmp_path: Path, more: str) -> None:
     finding = found(tmp_path, more)
     assert finding.severity is Severity.WARNING
