@@ -47,6 +47,7 @@ class {cls}(Rule):
     name = "{name}"
     severity = Severity.WARNING
     default = False
+    proven = False
     triggers = ("TODO",)
 
     bad = (Bad("TODO()\\n", lines=(1,), instead="done()\\n"),)

@@ -71,6 +71,9 @@ class Rule:
     warns: ClassVar[bool] = True
     """Its warnings are reported as such; else as notes: of those on code that was not read before,
     fewer than six of ten were worth acting on."""
+    proven: ClassVar[bool] = True
+    """It found something worth acting on in code that it was not written for. Until then all its
+    findings in code are reported as notes."""
     passes_clear: ClassVar[bool] = True
     """A run that passed a line without harm speaks against a finding there."""
     compares_ranks: ClassVar[bool] = False
@@ -258,7 +261,7 @@ class Rule:
         facts = Facts(
             code=cls.code,
             name=cls.name,
-            severity=cls.usual_severity().value,
+            severity=cls._severities(),
             confidence=cls.confidence.value,
             default=cls.default,
             notes=cls.notes,
@@ -282,7 +285,13 @@ class Rule:
         return cls.reported(cls.severity)
 
     @classmethod
+    def _severities(cls) -> str:
+        """The usual one, and that of a run where it is another."""
+        usual, own = cls.usual_severity().value, cls.severity.value
+        return f"{usual} in code, {own} in runs" if usual != own and cls.watches_runs() else usual
+
+    @classmethod
     def reported(cls, severity: Severity) -> Severity:
         """How `check` reports a finding of that severity."""
-        is_warning = severity is Severity.WARNING
-        return Severity.NOTE if is_warning and not cls.warns else severity
+        fails = cls.warns if severity is Severity.WARNING else True
+        return severity if fails and cls.proven else Severity.NOTE

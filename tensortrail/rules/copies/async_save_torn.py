@@ -43,6 +43,7 @@ class AsyncSaveTorn(Rule):
     name = "async-save-torn"
     since = "0.2.0"
     severity = Severity.ERROR
+    proven = False
     triggers = ("async_save",)
 
     bad = (

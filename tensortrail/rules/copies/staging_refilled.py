@@ -58,6 +58,7 @@ class StagingRefilled(Rule):
     code = "XFR615"
     name = "staging-refilled"
     severity = Severity.WARNING
+    proven = False
     confidence = Confidence.MEDIUM
     triggers = (("pin_memory", "non_blocking"),)
 

@@ -37,6 +37,7 @@ class AttributeBehindWrapper(Rule):
     code = "DEV626"
     name = "attribute-behind-wrapper"
     severity = Severity.ERROR
+    proven = False
     triggers = ("DataParallel",)
 
     bad = (

@@ -44,6 +44,7 @@ class BatchHasNoTo(Rule):
     code = "DEV642"
     name = "batch-has-no-to"
     severity = Severity.ERROR
+    proven = False
     triggers = (("DataLoader", ".to("), ("DataLoader", ".cuda("), ("DataLoader", ".cpu("))
 
     bad = (

@@ -54,6 +54,7 @@ class BatchNotMoved(Rule):
     code = "DEV627"
     name = "batch-not-moved"
     severity = Severity.WARNING
+    proven = False
     triggers = (("DataLoader", ".to("), ("DataLoader", ".cuda("))
 
     bad = (

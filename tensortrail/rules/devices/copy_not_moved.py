@@ -40,6 +40,7 @@ class CopyNotMoved(Rule):
     code = "DEV599"
     name = "copy-not-moved"
     severity = Severity.WARNING
+    proven = False
     triggers = (("parameters(", ".to("), ("parameters(", ".cuda("))
 
     bad = (

@@ -43,6 +43,7 @@ class CpuMeetsGpu(Rule):
     code = "DEV632"
     name = "cpu-meets-gpu"
     severity = Severity.ERROR
+    proven = False
     triggers = ((_CPU, _GPU),)
     bad = (
         Bad(

@@ -59,6 +59,7 @@ class CudaInForkedWorker(Rule):
     name = "cuda-in-forked-worker"
     since = "0.2.0"
     severity = Severity.ERROR
+    proven = False
     triggers = (("DataLoader", "cuda", "num_workers"),)
 
     bad = (

@@ -51,7 +51,7 @@ class DeviceNotTaken(Rule):
     code = "DEV630"
     name = "device-not-taken"
     severity = Severity.ERROR
-    warns = False
+    proven = False
     triggers = (("Tensor(", "device="), (".cuda(", "cpu"))
 
     bad = (

@@ -48,6 +48,7 @@ class GpuOfRankNotChosen(Rule):
     code = "DEV580"
     name = "gpu-of-rank-not-chosen"
     severity = Severity.WARNING
+    proven = False
     triggers = (("init_process_group", "cuda"),)
 
     bad = (

@@ -45,6 +45,7 @@ class GpusApart(Rule):
     code = "DEV644"
     name = "gpus-apart"
     severity = Severity.ERROR
+    proven = False
     confidence = Confidence.MEDIUM
     triggers = ("cuda:",)
     bad = (

@@ -40,6 +40,7 @@ class GrownWithoutDevice(Rule):
     code = "DEV624"
     name = "grown-without-device"
     severity = Severity.WARNING
+    proven = False
     triggers = (("self.", ".size("), ("self.", ".shape"), ("self.", "len(self."))
     bad = (
         Bad(

@@ -54,6 +54,7 @@ class IntegersCastByMove(Rule):
     code = "DEV651"
     name = "integers-cast-by-move"
     severity = Severity.ERROR
+    proven = False
     triggers = (("torch", ".to("), ("torch", ".type_as("))
 
     bad = (

@@ -38,6 +38,7 @@ class LayersAfterOwnMove(Rule):
     code = "DEV610"
     name = "layers-after-own-move"
     severity = Severity.WARNING
+    proven = False
     confidence = Confidence.HIGH
     triggers = tuple(("torch", f"self.{name}(") for name in sorted(MODULE_TO_DEVICE))
     bad = (

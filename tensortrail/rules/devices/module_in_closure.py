@@ -40,6 +40,7 @@ class ModuleInClosure(Rule):
     code = "DEV641"
     name = "module-in-closure"
     severity = Severity.ERROR
+    proven = False
     needs_callers = True
     triggers = (
         ("lambda", "self.", "class ", "torch"),

@@ -48,6 +48,7 @@ class MovedAfterWrapping(Rule):
     code = "DEV652"
     name = "moved-after-wrapping"
     severity = Severity.ERROR
+    proven = False
     triggers = (("DistributedDataParallel", ".to("), ("DistributedDataParallel", ".cuda("))
 
     bad = (

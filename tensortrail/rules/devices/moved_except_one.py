@@ -47,6 +47,7 @@ class MovedExceptOne(Rule):
     code = "DEV529"
     name = "moved-except-one"
     severity = Severity.WARNING
+    proven = False
     confidence = Confidence.MEDIUM
     notes = False
     triggers = (".to(",)

@@ -34,6 +34,7 @@ class MovesOnlyListed(Rule):
     code = "DEV654"
     name = "moves-only-listed"
     severity = Severity.ERROR
+    proven = False
     triggers = tuple(Near(f".{word}(", LINE) for word in sorted(MOVES))
 
     bad = (

@@ -35,6 +35,7 @@ class NeverMoved(Rule):
     code = "DEV612"
     name = "never-moved"
     severity = Severity.WARNING
+    proven = False
     confidence = Confidence.HIGH
     triggers = (("torch", ".to("), ("torch", ".cuda("))
     bad = (

@@ -38,6 +38,7 @@ class NotMovedBack(Rule):
     code = "DEV616"
     name = "not-moved-back"
     severity = Severity.WARNING
+    proven = False
     confidence = Confidence.HIGH
     triggers = (("torch", ".cpu("), ("torch", "cpu", ".to("))
 

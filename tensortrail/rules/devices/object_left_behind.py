@@ -74,6 +74,7 @@ class ObjectLeftBehind(Rule):
     code = "DEV600"
     name = "object-left-behind"
     severity = Severity.WARNING
+    proven = False
     needs_callers = True
     triggers = (("import", "cuda"), ("import", "device"), ("import", "forward"), ("import", ".to("))
     bad = (

@@ -35,6 +35,7 @@ class OneGpuForAllRanks(Rule):
     code = "DEV631"
     name = "one-gpu-for-all-ranks"
     severity = Severity.WARNING
+    proven = False
     triggers = (("init_process_group", "map_location"),)
 
     bad = (

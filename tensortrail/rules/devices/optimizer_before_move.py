@@ -45,7 +45,7 @@ class OptimizerBeforeMove(Rule):
     code = "DEV543"
     name = "optimizer-before-move"
     severity = Severity.ERROR
-    warns = False
+    proven = False
     triggers = tuple(("load_state_dict(", "parameters(", f".{name}(") for name in sorted(TO_DEVICE))
 
     bad = (

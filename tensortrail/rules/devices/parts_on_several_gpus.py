@@ -37,6 +37,7 @@ class PartsOnSeveralGpus(Rule):
     name = "parts-on-several-gpus"
     since = "0.2.0"
     severity = Severity.ERROR
+    proven = False
     triggers = ((".to(", "forward"), (".cuda(", "forward"))
     bad = (
         Bad(

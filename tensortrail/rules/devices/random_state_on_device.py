@@ -46,6 +46,7 @@ class RandomStateOnDevice(Rule):
     code = "DEV598"
     name = "random-state-on-device"
     severity = Severity.WARNING
+    proven = False
     triggers = (("set_rng_state", "map_location"),)
 
     bad = (

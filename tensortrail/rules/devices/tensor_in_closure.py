@@ -43,6 +43,7 @@ class TensorInClosure(Rule):
     code = "DEV653"
     name = "tensor-in-closure"
     severity = Severity.WARNING
+    proven = False
     confidence = Confidence.MEDIUM
     triggers = (
         ("lambda", "self.", "class ", "torch"),

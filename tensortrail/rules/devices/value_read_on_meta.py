@@ -61,6 +61,7 @@ class ValueReadOnMeta(Rule):
     name = "value-read-on-meta"
     since = "0.2.0"
     severity = Severity.ERROR
+    proven = False
     consequence = True
     triggers = ("is_meta", '"meta"', "'meta'")
 

@@ -52,6 +52,7 @@ class AverageLeftInModel(Rule):
     code = "NEW342"
     name = "average-left-in-model"
     severity = Severity.ERROR
+    proven = False
     triggers = ("copy_to(", (".data", "named_parameters("), (".data", ".parameters("))
 
     bad = (

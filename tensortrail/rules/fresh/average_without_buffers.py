@@ -43,6 +43,7 @@ class AverageWithoutBuffers(Rule):
     code = "NEW341"
     name = "average-without-buffers"
     severity = Severity.WARNING
+    proven = False
     confidence = Confidence.MEDIUM
     triggers = (("BatchNorm", "zip(", "parameters("),)
 

@@ -37,6 +37,7 @@ class LayerAfterWrapping(Rule):
     code = "NEW343"
     name = "layer-after-wrapping"
     severity = Severity.ERROR
+    proven = False
     triggers = (("DistributedDataParallel", "nn"),)
 
     bad = (

@@ -65,6 +65,7 @@ class LossWithoutGraph(Rule):
     code = "NEW314"
     name = "loss-without-graph"
     severity = Severity.ERROR
+    proven = False
     triggers = (("backward(", "tensor("), ("backward(", "Tensor("), ("backward(", "detach("))
 
     bad = (

@@ -44,6 +44,7 @@ class OptimizerBeforeNewWeights(Rule):
     code = "NEW330"
     name = "optimizer-before-new-weights"
     severity = Severity.ERROR
+    proven = False
     triggers = tuple(("parameters(", "step(", name) for name in (*_FUNCTIONS, *_METHODS))
 
     bad = (

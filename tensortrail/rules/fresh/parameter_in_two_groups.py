@@ -41,6 +41,7 @@ class ParameterInTwoGroups(Rule):
     code = "NEW340"
     name = "parameter-in-two-groups"
     severity = Severity.ERROR
+    proven = False
     triggers = (("params", "parameters("),)
 
     bad = (

@@ -39,6 +39,7 @@ class ReplacedWithoutOptimizer(Rule):
     code = "NEW313"
     name = "replaced-without-optimizer"
     severity = Severity.ERROR
+    proven = False
     triggers = (("parameters(", "step("),)
 
     bad = (

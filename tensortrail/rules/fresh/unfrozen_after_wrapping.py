@@ -36,6 +36,7 @@ class UnfrozenAfterWrapping(Rule):
     code = "NEW331"
     name = "unfrozen-after-wrapping"
     severity = Severity.ERROR
+    proven = False
     triggers = (("DistributedDataParallel", "requires_grad"),)
 
     bad = (

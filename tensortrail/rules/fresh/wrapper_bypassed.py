@@ -41,6 +41,7 @@ class WrapperBypassed(Rule):
     code = "NEW323"
     name = "wrapper-bypassed"
     severity = Severity.ERROR
+    proven = False
     confidence = Confidence.MEDIUM
     triggers = (
         ("DistributedDataParallel", ".module", "backward("),

@@ -92,6 +92,7 @@ class MovedUnlikeElsewhere(Rule):
     code = "OFF115"
     name = "moved-unlike-elsewhere"
     severity = Severity.WARNING
+    proven = False
     confidence = Confidence.MEDIUM
     triggers = (
         ("self.", "offload"), ("self.", "ram", ".to("), ("self.", "mem", ".to("),

@@ -39,6 +39,7 @@ class OffloadFolderGone(Rule):
     code = "OFF125"
     name = "offload-folder-gone"
     severity = Severity.ERROR
+    proven = False
     triggers = tuple(("TemporaryDirectory(", f"{each}") for each in _FOLDERS)
 
     bad = (

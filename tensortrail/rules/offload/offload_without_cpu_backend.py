@@ -38,6 +38,7 @@ class OffloadWithoutCpuBackend(Rule):
     code = "OFF126"
     name = "offload-without-cpu-backend"
     severity = Severity.ERROR
+    proven = False
     triggers = (("CPUOffloadPolicy", "clip_grad_norm_", "init_process_group"),)
 
     bad = (

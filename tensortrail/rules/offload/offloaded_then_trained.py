@@ -36,6 +36,7 @@ class OffloadedThenTrained(Rule):
     code = "OFF130"
     name = "offloaded-then-trained"
     severity = Severity.ERROR
+    proven = False
     triggers = (("optim", "cpu_offload"), ("optim", "disk_offload"))
 
     bad = (

@@ -56,6 +56,7 @@ class UsedAfterOffload(Rule):
     name = "used-after-offload"
     since = "0.2.0"
     severity = Severity.WARNING
+    proven = False
     confidence = Confidence.MEDIUM
     explains = ("DEV502", "DEV507", "DEV508")
     triggers = (

@@ -41,6 +41,7 @@ class WeightReadWhileOffloaded(Rule):
     code = "OFF131"
     name = "weight-read-while-offloaded"
     severity = Severity.ERROR
+    proven = False
     confidence = Confidence.MEDIUM
     triggers = (("cpu_offload", ".weight"), ("cpu_offload", ".bias"),
                 ("disk_offload", ".weight"), ("disk_offload", ".bias"))  # fmt: skip

@@ -43,6 +43,7 @@ class AssignReplaces(Rule):
     name = "assign-replaces"
     since = "0.2.0"
     severity = Severity.WARNING
+    proven = False
     triggers = (("load_state_dict(", "assign"),)
 
     bad = (

@@ -46,6 +46,7 @@ class AverageBeforeLoad(Rule):
     code = "SHD461"
     name = "average-before-load"
     severity = Severity.WARNING
+    proven = False
     confidence = Confidence.MEDIUM
     triggers = tuple(
         ("load_state_dict(", word) for word in ("deepcopy(", "clone(", "Averag", "Ema", "EMA")

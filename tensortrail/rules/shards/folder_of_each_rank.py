@@ -42,6 +42,7 @@ class FolderOfEachRank(Rule):
     code = "SHD465"
     name = "folder-of-each-rank"
     severity = Severity.ERROR
+    proven = False
     confidence = Confidence.MEDIUM
     triggers = (("checkpoint_id", "rank", "torch.distributed"),
                 ("checkpoint_id", "RANK", "torch.distributed"))  # fmt: skip

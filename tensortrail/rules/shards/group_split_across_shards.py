@@ -48,6 +48,7 @@ class GroupSplitAcrossShards(Rule):
     since = "0.2.0"
     explains = ("SHD403", "CKP826", "CKP830")
     severity = Severity.WARNING
+    proven = False
     confidence = Confidence.MEDIUM
     triggers = ("filename_to_tensors", ("state_dict", "shards"))
 

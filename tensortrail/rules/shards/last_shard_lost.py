@@ -35,6 +35,7 @@ class LastShardLost(Rule):
     code = "SHD434"
     name = "last-shard-lost"
     severity = Severity.ERROR
+    proven = False
     triggers = tuple(
         ("for ", word, put)
         for word in ("state_dict", "parameters(", "weight", "tensors")

@@ -40,6 +40,7 @@ class LoadedIntoCopies(Rule):
     code = "SHD442"
     name = "loaded-into-copies"
     severity = Severity.ERROR
+    proven = False
     triggers = (("checkpoint", "load("),)
 
     bad = (

@@ -45,6 +45,7 @@ class LoadedIntoMeta(Rule):
     code = "SHD433"
     name = "loaded-into-meta"
     severity = Severity.ERROR
+    proven = False
     triggers = (
         ("meta", "load_state_dict("),
         ("init_empty_weights", "load_state_dict("),

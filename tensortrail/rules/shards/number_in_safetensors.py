@@ -45,6 +45,7 @@ class NumberInSafetensors(Rule):
     code = "SHD454"
     name = "number-in-safetensors"
     severity = Severity.ERROR
+    proven = False
     triggers = (("safetensors", "save_file"), ("safetensors", "save("))
 
     bad = (

@@ -50,7 +50,7 @@ class ObjectInCheckpoint(Rule):
     code = "SHD447"
     name = "object-in-checkpoint"
     severity = Severity.ERROR
-    warns = False
+    proven = False
     triggers = (("torch", "save(", "load("),)
 
     bad = (

@@ -40,6 +40,7 @@ class PartitionedWeightsRead(Rule):
     code = "SHD452"
     name = "partitioned-weights-read"
     severity = Severity.ERROR
+    proven = False
     triggers = (("deepspeed", "stage"),)
 
     bad = (

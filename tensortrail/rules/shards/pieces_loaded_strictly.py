@@ -49,6 +49,7 @@ class PiecesLoadedStrictly(Rule):
     code = "SHD460"
     name = "pieces-loaded-strictly"
     severity = Severity.ERROR
+    proven = False
     triggers = (("load_state_dict", "for ", "load"),)
 
     bad = (

@@ -40,6 +40,7 @@ class PiecesSavedAsWhole(Rule):
     code = "SHD464"
     name = "pieces-saved-as-whole"
     severity = Severity.ERROR
+    proven = False
     confidence = Confidence.MEDIUM
     triggers = tuple((word, "save(", "state_dict(") for word in _SHARDS)
 

@@ -44,6 +44,7 @@ class ReadBeforeWritten(Rule):
     code = "SHD462"
     name = "read-before-written"
     severity = Severity.ERROR
+    proven = False
     confidence = Confidence.MEDIUM
     triggers = (("save", "load", "rank"), ("save", "load", "is_"))
 

@@ -35,6 +35,7 @@ class RestoredBeforePrepare(Rule):
     code = "SHD455"
     name = "restored-before-prepare"
     severity = Severity.ERROR
+    proven = False
     triggers = (("load_state(", "prepare("),)
 
     bad = (

@@ -39,6 +39,7 @@ class SourceDeletedBeforeRead(Rule):
     name = "source-deleted-before-read"
     since = "0.2.0"
     severity = Severity.WARNING
+    proven = False
     confidence = Confidence.MEDIUM
     triggers = tuple(
         (deletes, reads)

@@ -33,6 +33,7 @@ class StateDictNotCalled(Rule):
     code = "SHD430"
     name = "state-dict-not-called"
     severity = Severity.ERROR
+    proven = False
     triggers = (Near(_METHOD, re.compile(rb".*\.state_dict[ \t]*(?:[,})#\r\n\\]|$)")),)
 
     bad = (

@@ -49,6 +49,7 @@ class TiedKeyMissing(Rule):
     code = "SHD463"
     name = "tied-key-missing"
     severity = Severity.ERROR
+    proven = False
     confidence = Confidence.MEDIUM
     triggers = (("load_file", "save_model", "load_state_dict"),)
 

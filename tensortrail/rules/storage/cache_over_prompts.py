@@ -38,6 +38,7 @@ class CacheOverPrompts(Rule):
     code = "STO240"
     name = "cache-over-prompts"
     severity = Severity.WARNING
+    proven = False
     confidence = Confidence.MEDIUM
     triggers = ("past_key_values=",)
 

@@ -35,6 +35,7 @@ class CopyIsTheOriginal(Rule):
     code = "STO230"
     name = "copy-is-the-original"
     severity = Severity.ERROR
+    proven = False
     triggers = (("load_state_dict(", "state_dict("), ("zip(", "parameters("))
 
     bad = (

@@ -43,6 +43,7 @@ class CopyKeepsPatchedForward(Rule):
     code = "STO235"
     name = "copy-keeps-patched-forward"
     severity = Severity.ERROR
+    proven = False
     confidence = Confidence.MEDIUM
     triggers = (("deepcopy", ".forward = "), ("deepcopy", ".forward=", "def "))
 

@@ -40,6 +40,7 @@ class DatasetChangedInPlace(Rule):
     code = "STO236"
     name = "dataset-changed-in-place"
     severity = Severity.ERROR
+    proven = False
     confidence = Confidence.MEDIUM
     triggers = tuple(("__getitem__", f".{name}(") for name in sorted(_CHANGES))
 

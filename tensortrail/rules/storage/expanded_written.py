@@ -45,6 +45,7 @@ class ExpandedWritten(Rule):
     code = "STO229"
     name = "expanded-written"
     severity = Severity.WARNING
+    proven = False
     triggers = _EXPANDS
 
     bad = (

@@ -48,6 +48,7 @@ class GraphOutputOverwritten(Rule):
     code = "STO228"
     name = "graph-output-overwritten"
     severity = Severity.WARNING
+    proven = False
     triggers = (("torch", "compile(", "mode="), "CUDAGraph(")
 
     bad = (

@@ -54,6 +54,7 @@ class KeptOutputChanged(Rule):
     code = "STO241"
     name = "kept-output-changed"
     severity = Severity.WARNING
+    proven = False
     triggers = ("register_forward_hook",)
 
     bad = (

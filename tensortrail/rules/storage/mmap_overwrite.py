@@ -41,6 +41,7 @@ class MmapOverwrite(Rule):
     name = "mmap-overwrite"
     since = "0.2.0"
     severity = Severity.ERROR
+    proven = False
     triggers = (("mmap", "save", "load"),)
 
     bad = (

@@ -38,6 +38,7 @@ class OldValuesNotCopied(Rule):
     code = "STO226"
     name = "old-values-not-copied"
     severity = Severity.ERROR
+    proven = False
     triggers = ((".step(", ".data"), (".step(", "detach("), (".step(", "parameters("),
                 (".step(", ".weight"))  # fmt: skip
 

@@ -55,6 +55,7 @@ class OneObjectManyTimes(Rule):
     code = "STO227"
     name = "one-object-many-times"
     severity = Severity.WARNING
+    proven = False
     triggers = (("] *", "torch"), ("append(", "ModuleList"), ("append(", "Sequential"))
 
     bad = (

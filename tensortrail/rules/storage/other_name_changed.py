@@ -45,6 +45,7 @@ class OtherNameChanged(Rule):
     code = "STO242"
     name = "other-name-changed"
     severity = Severity.WARNING
+    proven = False
     confidence = Confidence.MEDIUM
     triggers = (
         *(("torch", f".{name}(") for name in sorted(_CHANGES)),

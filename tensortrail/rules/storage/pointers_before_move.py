@@ -37,6 +37,7 @@ class PointersBeforeMove(Rule):
     code = "STO215"
     name = "pointers-before-move"
     severity = Severity.WARNING
+    proven = False
     triggers = (("data_ptr", ".to("), ("data_ptr", ".cuda("))
 
     bad = (

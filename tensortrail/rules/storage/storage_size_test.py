@@ -42,6 +42,7 @@ class StorageSizeTest(Rule):
     name = "storage-size-test"
     since = "0.2.0"
     severity = Severity.WARNING
+    proven = False
     confidence = Confidence.LOW
     triggers = (("untyped_storage", "nbytes"), ("untyped_storage", ".size("))
     bad = (

@@ -40,6 +40,7 @@ class UsedAfterFreeing(Rule):
     code = "STO213"
     name = "used-after-freeing"
     severity = Severity.ERROR
+    proven = False
     triggers = ("resize_(",)
 
     bad = (
