@@ -13,8 +13,8 @@ from tensortrail.rules.page import seen
 DOCS = Path("docs") / "rules"
 _LEVELS = (
     "The level is the usual one in code; less certain findings of a rule have a lower level. "
-    "A rule has errors and warnings once findings in projects that it was not written for were "
-    "read, and were worth acting on; until then it reports notes, which do not fail a check. "
+    "A rule is proven when its findings in projects that it was not written for were read and "
+    "were worth acting on; until then it reports notes, which do not fail a check. "
     "*off*: the rule is not in the default selection; `--extend-select CODE` adds it."
 )
 

@@ -286,9 +286,14 @@ class Rule:
 
     @classmethod
     def _severities(cls) -> str:
-        """The usual one, and that of a run where it is another."""
+        """The usual one, and when it is another."""
         usual, own = cls.usual_severity().value, cls.severity.value
-        return f"{usual} in code, {own} in runs" if usual != own and cls.watches_runs() else usual
+        if usual == own:
+            return usual
+        in_runs, later = cls.watches_runs(), not cls.proven
+        other = [*(["in runs"] if in_runs else []), *(["once the rule is proven"] if later else [])]
+        said = f", {own} {' and '.join(other)}" if other else ""
+        return f"{usual} in code{said}" if in_runs else f"{usual}{said}"
 
     @classmethod
     def reported(cls, severity: Severity) -> Severity:
