@@ -50,7 +50,7 @@ class ObjectInCheckpoint(Rule):
     code = "SHD447"
     name = "object-in-checkpoint"
     severity = Severity.ERROR
-    proven = False
+    warns = False
     triggers = (("torch", "save(", "load("),)
 
     bad = (
