@@ -182,6 +182,19 @@ def settings_at(source: str, call: str) -> list[tuple[str, bool]]:
     ]
 
 
+def test_what_says_more_than_yes_or_no_is_no_setting() -> None:
+    source = """
+    class Pipeline:
+        excluded_from_cpu_offload = ()
+        order_of_cpu_offload = ""
+        def send(self, cpu_offload=False):
+            for name in self.order_of_cpu_offload.split():
+                if name in self.excluded_from_cpu_offload:
+                    act()
+    """
+    assert settings_at(source, "act()") == [("cpu_offload", False)]
+
+
 def test_settings_of_parameters_and_attributes() -> None:
     source = """
     def run(model, offload_to_cpu=False, offload_dir=None):

@@ -1,4 +1,4 @@
-"""Syntax of a later Python is told from a mistake."""
+"""Syntax of a later Python, and a value left to be filled in, are told from a mistake."""
 
 from __future__ import annotations
 
@@ -43,3 +43,14 @@ def test_a_long_line_is_looked_at_in_part() -> None:
     with pytest.raises(Unreadable):
         parsed(b"(" + b'f"{' * 100_000)
     assert time.process_time() - before < 1
+
+
+@pytest.mark.parametrize(
+    ("source", "may_run"),
+    [("data = # <path of the data>", True), ("data =\nmodel = 1", False), ("data = 1 #\n)", False)],
+)
+def test_a_value_that_is_left_to_the_user_is_a_note(source: str, may_run: bool) -> None:
+    with pytest.raises(Unreadable) as told:
+        parsed(source.encode())
+    assert told.value.may_run is may_run
+    assert ("fill in" in str(told.value)) is may_run

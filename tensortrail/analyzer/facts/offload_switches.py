@@ -29,13 +29,21 @@ class OffloadSettings:
         self._around: dict[tuple[ast.AST | None, ast.AST | None], list[OffloadSetting]] = {}
         self._in_scope: dict[ast.AST, list[OffloadSetting]] = {}
         self._fields: dict[ast.ClassDef, list[OffloadSetting]] = {}
+        self._read_further: frozenset[str] | None = None
 
     def at(self, node: ast.AST) -> list[OffloadSetting]:
         """Those already used as a guard come first, then the nearest."""
         place = self._file.tree.function_of(node), self._file.tree.class_of(node)
         if place not in self._around:
-            self._around[place] = _by_use(self._visible(*place))
+            found = _by_use(self._visible(*place))
+            self._around[place] = [each for each in found if not self._says_more(each)]
         return self._around[place]
+
+    def _says_more(self, setting: OffloadSetting) -> bool:
+        """Than yes or no: the file looks for things in it, or reads a part of it."""
+        if self._read_further is None:
+            self._read_further = frozenset(_read_further(self._file.tree))
+        return setting.expression in self._read_further
 
     def _visible(
         self, function: FunctionNode | None, cls: ast.ClassDef | None
@@ -129,6 +137,18 @@ def _fields_of_settings(file: SettingsFile, cls: ast.ClassDef) -> Iterator[Offlo
         for inner in sorted(facts.fields) if facts is not None else ():
             if is_offload_switch(inner):
                 yield OffloadSetting(inner, f"self.{name}.{inner}", cls)
+
+
+def _read_further(tree: Tree) -> Iterator[str]:
+    """`self.excluded` of `name in self.excluded`, `self.order` of `self.order.split()`."""
+    for each in tree.nodes(ast.Compare):
+        if isinstance(each.ops[0], (ast.In, ast.NotIn)):
+            yield dotted_name(each.comparators[0])
+    wholes = [each.value for each in tree.nodes(ast.Attribute)]
+    wholes += [each.value for each in tree.nodes(ast.Subscript)]
+    for whole in wholes:
+        if isinstance(whole, (ast.Name, ast.Attribute)):
+            yield dotted_name(whole)
 
 
 def _is_test(file: SettingsFile, node: ast.AST) -> bool:

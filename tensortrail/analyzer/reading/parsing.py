@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Collection
 
@@ -28,6 +29,9 @@ NEWER = (
     "run the check with the Python of the project"
 )
 
+TO_BE_FILLED_IN = "a value is left out here, for whoever runs the file to fill in, so not checked"
+_LEFT_OUT = re.compile(r"\s*[\w.]+\s*=\s*#")
+
 
 def parsed(data: bytes) -> ast.Module:
     try:
@@ -41,8 +45,15 @@ def parsed(data: bytes) -> ast.Module:
 
 
 def _unreadable(error: SyntaxError) -> Unreadable:
-    newer = is_newer(error)
-    message = NEWER if newer else f"not valid Python {VERSION}: {error.msg}"
+    why = _why_on_purpose(error)
+    message = why or f"not valid Python {VERSION}: {error.msg}"
     found = Unreadable(message, error.lineno or 1, error.offset or 1)
-    found.may_run = newer
+    found.may_run = bool(why)
     return found
+
+
+def _why_on_purpose(error: SyntaxError) -> str:
+    """ "" if it is a mistake."""
+    if is_newer(error):
+        return NEWER
+    return TO_BE_FILLED_IN if _LEFT_OUT.match(error.text or "") else ""

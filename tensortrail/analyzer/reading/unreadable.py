@@ -7,8 +7,8 @@ class Unreadable(ValueError):
     """The source cannot be judged; the message says why, in one line."""
 
     may_run = False
-    """Elsewhere: it may be written for a later Python than the one that runs the check, or in an
-    encoding that a package of its project brings."""
+    """Elsewhere: it may be written for a later Python than the one that runs the check, in an
+    encoding that a package of its project brings, or with values that the user fills in."""
 
     def __init__(self, message: str, line: int = 1, column: int = 1) -> None:
         super().__init__(message)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._batches import names_bound, without_counter
+from tensortrail.rules.shared.conditions import are_exclusive
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import TO_DEVICE
 from tensortrail.rules.shared.objects import called, given
@@ -159,6 +160,23 @@ def main(model, count, held_out):
         count(y)
 """
         ),
+        Good(
+            """\
+from accelerate import Accelerator
+from torch.utils.data import DataLoader
+
+def main(pipe, texts, by_itself):
+    accelerator = Accelerator()
+    if by_itself:
+        pipe = accelerator.prepare(pipe)
+        return pipe(texts)
+    else:
+        loader = DataLoader(texts, 8)
+        pipe.model = accelerator.prepare(pipe.model)
+        for batch in loader:
+            print(pipe(batch["text"]))
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -176,7 +194,8 @@ def main(model, count, held_out):
         made = _made(module, loader) if loader is not None else None
         if loader is None or made is None or _is_prepared(module, loader.id, prepared):
             return
-        models = {name: each for each in prepared for name in each.names}
+        before = [each for each in prepared if not are_exclusive(module, each.call, loop)]
+        models = {name: each for each in before for name in each.names}
         for call in module.nodes(ast.Call, loop):
             name = module.text(call.func)
             if name in models and _takes(call, loop) and not _moves(module, loop):

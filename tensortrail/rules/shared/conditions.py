@@ -1,9 +1,11 @@
-"""Conditions that are made of several."""
+"""Conditions that are made of several, and conditions of two places."""
 
 from __future__ import annotations
 
 import ast
 from bisect import bisect_left
+
+from tensortrail.rules.view import Module
 
 _NEAR = 50
 
@@ -13,3 +15,9 @@ def beside(whole: ast.BoolOp, part: ast.AST) -> list[ast.expr]:
     place = (part.lineno, part.col_offset)  # type: ignore[attr-defined]
     at = bisect_left(whole.values, place, key=lambda each: (each.lineno, each.col_offset))
     return whole.values[max(0, at - _NEAR) : at] + whole.values[at + 1 : at + 1 + _NEAR]
+
+
+def are_exclusive(module: Module, one: ast.AST, other: ast.AST) -> bool:
+    """One of them runs only where a condition holds, and the other only where it does not."""
+    held = {(module.text(each.test), each.holds) for each in module.guards_of(one)}
+    return any((module.text(each.test), not each.holds) in held for each in module.guards_of(other))

@@ -38,10 +38,24 @@ def kept_with_graph(module: Module) -> Iterator[Kept]:
         if _turns_off(module.text(module.statement_of(evaluated))):
             continue  # `model.eval().requires_grad_(False)`
         for loop in module.nodes(ast.For, function):
+            if not _is_evaluated_at(module, evaluated, model, loop):
+                continue
             for value, keeper in _kept(module, loop):
                 lasts = _outlives(module, function, loop, keeper) and not _is_off(module, value)
                 if lasts and _has_graph(module, value, module.text(model)):
                     yield Kept(value, keeper, evaluated)
+
+
+def _is_evaluated_at(module: Module, evaluated: ast.Call, model: ast.expr, loop: ast.For) -> bool:
+    """Nothing but the model is asked before the call of `eval` and not before the loop: a model
+    that is evaluated now and then is trained there at other times."""
+    held = {each.text for each in module.guards_of(loop)}
+    asked = [each.test for each in module.guards_of(evaluated) if each.text not in held]
+    name = module.text(model)
+    return all(
+        any(module.text(part) == name for part in ast.walk(test) if isinstance(part, ast.expr))
+        for test in asked
+    )
 
 
 def _is_quiet(module: Module, function: FunctionNode) -> bool:

@@ -18,7 +18,8 @@ class OutputsKeepGraph(Rule):
     computed by that model, is neither detached nor a plain number, and outlives the iteration.
 
     Not reported: files that turn gradients off, functions that a caller in the file runs without
-    gradients, and functions that train as well.
+    gradients, functions that train as well, and a model that is evaluated only if something else
+    says so.
 
     ## Why is this bad?
     Memory grows with every batch until the run fails with "out of memory": each output holds the
@@ -149,6 +150,20 @@ def collected(model, loader):
 def main(model, loader):
     with torch.no_grad():
         return collected(model, loader)
+"""
+        ),
+        Good(
+            """\
+import torch
+
+class Slides(torch.nn.Module):
+    def features(self, tiles, size):
+        if not self.tunes_encoder:
+            self.encoder.eval()
+        found = []
+        for tile in torch.split(tiles, size):
+            found.append(self.encoder(tile))
+        return torch.cat(found)
 """
         ),
     )
