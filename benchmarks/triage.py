@@ -19,6 +19,7 @@ from typing import Any
 from tensortrail.analyzer.choosing.request import CheckRequest
 from tensortrail.analyzer.judging.engine import check
 from tensortrail.findings import Finding
+from tensortrail.rules import all_rules
 
 FILE = Path(__file__).parent / "triage.jsonl"
 LINES = Path(__file__).parent / "triage_lines.json"
@@ -124,7 +125,16 @@ def print_counts(rows: list[dict[str, Any]]) -> None:
                 f"{name:<8}"
                 + "".join(f"{counts[each]:>9}" for each in VERDICTS)
                 + "".join(f"{share:>9.0%}" for share in shares)
+                + standing(name)
             )
+
+
+def standing(code: str) -> str:
+    """What `check` makes of the findings of a rule, which its readings decide (CONTRIBUTING.md)."""
+    rule = all_rules().get(code)
+    if rule is None or (rule.proven and rule.warns):
+        return ""
+    return "  warnings are notes" if rule.proven else "  not proven: notes"
 
 
 def print_rate(rows: list[dict[str, Any]], lines: dict[str, int]) -> None:
