@@ -53,6 +53,7 @@ class DefaultOnOneReturn(Rule):
     code = "DEV531"
     name = "default-on-one-return"
     severity = Severity.WARNING
+    warns = False
     notes = False
     needs_callers = True
     confidence = Confidence.MEDIUM

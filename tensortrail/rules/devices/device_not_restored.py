@@ -43,6 +43,7 @@ class DeviceNotRestored(Rule):
     code = "DEV515"
     name = "device-not-restored"
     since = "0.2.0"
+    warns = False
     notes = False
     severity = Severity.NOTE
     triggers = tuple(name.rpartition(".")[2] + "(" for name in _SETTERS)

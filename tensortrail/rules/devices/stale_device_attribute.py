@@ -49,6 +49,7 @@ class StaleDeviceAttribute(Rule):
     name = "stale-device-attribute"
     since = "0.2.0"
     severity = Severity.WARNING
+    warns = False
     notes = False
     needs_callers = True
     triggers = (("device", "def forward("),)

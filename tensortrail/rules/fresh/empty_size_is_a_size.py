@@ -37,6 +37,7 @@ class EmptySizeIsASize(Rule):
     name = "empty-size-is-a-size"
     since = "0.2.0"
     severity = Severity.NOTE
+    warns = False
     triggers = ("size", "shape")
     shape = (
         pattern(rb"if [^=]{1,120}?\belse[\s\\(]+" + _WHOLE),

@@ -63,6 +63,7 @@ class OverrideNarrower(Rule):
     name = "override-narrower"
     since = "0.2.0"
     severity = Severity.ERROR
+    warns = False
     needs_callers = True
     triggers = ("super", *_TAKES)
     shape = (_CALLS_SUPER, _PATCHES)
