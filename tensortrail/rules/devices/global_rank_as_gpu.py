@@ -10,6 +10,7 @@ from tensortrail.rules.shared.given_devices import said_device
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called
 from tensortrail.rules.shared.origins import behind
+from tensortrail.rules.shared.ranks import number, variable_read
 
 _OF_ALL = frozenset({"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
 """Variables with the number of the process among those of all machines."""
@@ -168,20 +169,10 @@ def _numbers_of_gpus(module: Module) -> Iterator[ast.expr]:
 
 
 def _is_global_rank(module: Module, made: ast.expr) -> bool:
-    if isinstance(made, ast.Call) and called(made) == "int" and made.args:
-        made = behind(module, made.args[0])
-    if isinstance(made, ast.Call):
-        name = module.qualified(made.func)
-        if name == "torch.distributed.get_rank":
-            return not (made.args or made.keywords)
-        asked = made.args[0] if made.args and name in ("os.environ.get", "os.getenv") else None
-        return asked is not None and module.value_of(asked).constant in _OF_ALL
-    of_system = isinstance(made, ast.Subscript) and module.qualified(made.value) == "os.environ"
-    return (
-        of_system
-        and isinstance(made, ast.Subscript)
-        and module.value_of(made.slice).constant in _OF_ALL
-    )
+    made = number(module, made)
+    if isinstance(made, ast.Call) and module.qualified(made.func) == "torch.distributed.get_rank":
+        return not (made.args or made.keywords)
+    return variable_read(module, made) in _OF_ALL
 
 
 def _asks_for_nodes(module: Module, node: ast.AST) -> bool:

@@ -6,7 +6,7 @@ import ast
 import copy
 
 from tensortrail.patterns import pattern
-from tensortrail.rules.shared.objects import called, is_self, last_name, receiver
+from tensortrail.rules.shared.objects import called, is_self, last_name
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.view import Module
 
@@ -84,22 +84,29 @@ class _Named(ast.NodeTransformer):
 
 def _gives_rank(module: Module, made: ast.expr) -> bool:
     """`dist.get_rank()`, `int(os.environ["RANK"])`, `accelerator.process_index`"""
-    if isinstance(made, ast.Call) and called(made) == "int" and made.args:
-        made = behind(module, made.args[0])
+    made = number(module, made)
     match made:
-        case ast.Call(func=ast.Attribute(attr="get" | "getenv"), args=[variable, *_]):
-            return _is_variable(module, made, variable)
         case ast.Call():
-            return called(made) in _GIVES
+            return called(made) in _GIVES or variable_read(module, made) in _VARIABLES
         case ast.Attribute(attr=attribute):
             return attribute in _HOLDS
-        case ast.Subscript(value=owner, slice=variable):
+    return variable_read(module, made) in _VARIABLES
+
+
+def number(module: Module, made: ast.expr) -> ast.expr:
+    """What is made into a number: the argument of `int(...)`."""
+    if isinstance(made, ast.Call) and called(made) == "int" and made.args:
+        return behind(module, made.args[0])
+    return made
+
+
+def variable_read(module: Module, made: ast.expr) -> object:
+    """The name of the variable of the environment: `os.environ["RANK"]`, `os.getenv("RANK")`."""
+    match made:
+        case ast.Call(func=function, args=[name, *_]):
+            of_system = module.qualified(function) in ("os.environ.get", "os.getenv")
+        case ast.Subscript(value=owner, slice=name):
             of_system = module.qualified(owner) == "os.environ"
-            return of_system and module.value_of(variable).constant in _VARIABLES
-    return False
-
-
-def _is_variable(module: Module, call: ast.Call, variable: ast.expr) -> bool:
-    owner = receiver(call)
-    of_system = owner is not None and module.qualified(owner) in ("os.environ", "os")
-    return of_system and module.value_of(variable).constant in _VARIABLES
+        case _:
+            return None
+    return module.value_of(name).constant if of_system else None
