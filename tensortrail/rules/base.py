@@ -298,5 +298,5 @@ class Rule:
     @classmethod
     def reported(cls, severity: Severity) -> Severity:
         """How `check` reports a finding of that severity."""
-        fails = cls.warns if severity is Severity.WARNING else True
-        return severity if fails and cls.proven else Severity.NOTE
+        is_note = not cls.proven or (severity is Severity.WARNING and not cls.warns)
+        return Severity.NOTE if is_note else severity

@@ -3,13 +3,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.findings import Finding, Fix, Safety, Severity, Site
+from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule, Timeline
 from tensortrail.rules.devices._dropped import is_provoked
 from tensortrail.rules.devices._lost_names import WRAPPERS
 from tensortrail.rules.shared.hook_events import hooks_telling
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.lines import place
+from tensortrail.rules.shared.lines import place_told
 from tensortrail.rules.shared.objects import called, receiver, resolved_name
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.shared.prepared import is_prepared
@@ -176,8 +176,7 @@ def train(net, optimizer, data, pipeline):
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         for event in hooks_telling(timeline, "merged away"):
-            file, line, *_ = event.facts["merged away"] or ("", 0)
-            at = place(Site(str(file), int(line))) if file else ""
+            at = place_told(event.facts["merged away"])
             yield self.finding_in_run(
                 timeline,
                 event,

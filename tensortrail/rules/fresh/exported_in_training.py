@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensortrail.findings import Finding, Fix, Safety, Severity, Site
+from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Rule, Timeline
 from tensortrail.rules.shared.hook_events import hooks_telling
-from tensortrail.rules.shared.lines import place
+from tensortrail.rules.shared.lines import place_told
 from tensortrail.rules.shared.sentences import first_of
 
 CHANGE = "call `model.eval()` before `torch.export.export`"
@@ -50,8 +50,7 @@ class ExportedInTraining(Rule):
         for event in hooks_telling(timeline, "captured in training"):
             facts = event.facts
             names = first_of([f"`{each}`" for each in facts["captured in training"]], 3)
-            file, line, *_ = facts.get("captured") or ("", 0)
-            at = place(Site(str(file), int(line))) if file else ""
+            at = place_told(facts.get("captured"))
             yield self.finding_in_run(
                 timeline,
                 event,

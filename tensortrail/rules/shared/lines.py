@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from typing import Any
 
 from tensortrail.findings import Site
 from tensortrail.rules.timeline import Event
@@ -31,6 +32,12 @@ def reader_of(event: Event) -> Site | None:
 def place(site: Site | None) -> str:
     """To be put behind what happened there; nothing where that is not known."""
     return f" at {os.path.basename(site.file)}:{site.line}" if site else ""
+
+
+def place_told(line: Any) -> str:
+    """The same of a line that is a fact of an event: its file, its number and more, or nothing."""
+    file, number, *_ = line or ("", 0)
+    return place(Site(str(file), int(number))) if file else ""
 
 
 def where(event: Event | None) -> str:
