@@ -8,6 +8,7 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, is_before, receiver
+from tensortrail.rules.shared.values import reads_values
 from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import Kind
 
@@ -17,7 +18,6 @@ _CHANGES = frozenset(
     "index_fill_ lerp_ addcmul_ addcdiv_ zero_ fill_ copy_ floor_ round_".split()
 )
 _MAY_BE_LEFT_OUT = (ast.If, ast.For, ast.While, ast.Try, ast.Match)
-_MEASURES = frozenset("shape dtype device ndim size dim numel".split())
 
 
 class OtherNameChanged(Rule):
@@ -261,8 +261,7 @@ def _is_read_after(module: Module, change: ast.stmt, name: str) -> bool:
             continue
         if isinstance(each.ctx, ast.Store) and not _is_changed_here(module, each):
             return _reads(module.statement_of(each), name)
-        above = module.parent(each)
-        if not (isinstance(above, ast.Attribute) and above.attr in _MEASURES):
+        if reads_values(module, each):
             return True
     return False
 
