@@ -15,6 +15,7 @@ from tensortrail.doctor.subclass.isolated import can_isolate, each_survived
 from tensortrail.doctor.subclass.probe import DoesNotApply, Make, Probe, Subject, Wrong
 from tensortrail.doctor.subclass.uses import all_uses
 from tensortrail.doctor.subclass.words import CannotMake, Examination, Row, Verdict
+from tensortrail.rules.shared.sizes import dimensions
 
 NEEDS_GPU = (
     "not compiled with CUDA", "No CUDA GPUs", "Found no NVIDIA driver", "CUDA driver",
@@ -121,7 +122,7 @@ def _error(error: BaseException) -> str:
 
 
 def _told(sample: torch.Tensor) -> str:
-    shape = "x".join(map(str, sample.shape)) or "scalar"
+    shape = dimensions(sample.shape)
     inner = ", ".join(looks.inner_tensors(sample))
     dtype = str(sample.dtype).removeprefix("torch.")
     return f"{dtype} {shape} on {sample.device}" + (f", made of {inner}" if inner else "")

@@ -9,6 +9,7 @@ from typing import Any
 
 from tensortrail.findings import Site
 from tensortrail.rules.shared.sentences import first_of
+from tensortrail.rules.shared.sizes import dimensions
 from tensortrail.rules.timeline import Event, Storage, Timeline
 from tensortrail.rules.unchanging import unchanging
 
@@ -86,7 +87,7 @@ def called(timeline: Timeline, operand: Operand) -> str:
         return f"`{timeline.name(operand.storage)}`"
     if operand.variable:
         return f"`{operand.variable}`"
-    shape = "x".join(map(str, operand.shape)) or "scalar"
+    shape = dimensions(operand.shape)
     return f"{operand.type_name or 'tensor'} {shape} ({_argument(operand.arg)})"
 
 

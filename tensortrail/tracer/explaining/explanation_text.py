@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 from tensortrail.findings import Setting, Site
 from tensortrail.inert import inert
-from tensortrail.rules.shared.sizes import memory
+from tensortrail.rules.shared.sizes import dimensions, memory
 from tensortrail.rules.timeline import Did, Event
 from tensortrail.tracer.explaining import memory_table
 from tensortrail.tracer.explaining.explanation import Explanation
-from tensortrail.tracer.explaining.operand import Operand, shape_of
+from tensortrail.tracer.explaining.operand import Operand
 from tensortrail.tracer.reading.sentences import short, who
 
 Paint = Callable[[str, str], str]
@@ -115,7 +115,7 @@ def _operands(operands: Sequence[Operand], paint: Paint) -> Iterator[str]:
 
 
 def _tensor(operand: Operand) -> str:
-    return f"{operand.dtype} {shape_of(operand)}"
+    return f"{operand.dtype} {dimensions(operand.shape)}"
 
 
 def _placed(event: Event) -> str:

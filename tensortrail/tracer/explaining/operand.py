@@ -79,10 +79,6 @@ def _behind(scene: Scene, identity: int, may: May) -> tuple[Site, ...]:
     return () if scene.is_weight(identity) else scene.lines_behind(identity, may)
 
 
-def shape_of(operand: Operand) -> str:
-    return "x".join(map(str, operand.shape)) or "scalar"
-
-
 def _name(timeline: Timeline | None, storage: Storage | None) -> str:
     """As the findings of the run call it; empty if it has no name there."""
     named = timeline is not None and storage is not None and timeline.is_named(storage)

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from tensortrail.rules.devices.number_types_meet import TYPES
+from tensortrail.rules.shared.sizes import dimensions
 from tensortrail.tracer.explaining.causes import Cause
-from tensortrail.tracer.explaining.operand import Operand, Origins, shape_of
+from tensortrail.tracer.explaining.operand import Operand, Origins
 from tensortrail.tracer.identity.lines_behind import has_type, is_tensor
 
 ABOUT_SIZES = re.compile(
@@ -76,7 +77,7 @@ def _unexpected(message: str, operands: Sequence[Operand]) -> str:
     which = next((each for each in operands if each.shape == got), None)
     if which is None:
         return ""
-    return f"{_called(which)} is {shape_of(which)} where {'x'.join(map(str, wanted))} is expected."
+    return f"{_called(which)} is {dimensions(got)} where {dimensions(wanted)} is expected."
 
 
 class _Side(NamedTuple):

@@ -12,7 +12,7 @@ from tensortrail.rules.timeline import Did, Event, Storage
 
 def described(storage: Storage) -> str:
     """What a tensor without a name is called."""
-    shape = "x".join(map(str, storage.shape)) or "scalar"
+    shape = sizes.dimensions(storage.shape)
     kind = f"{storage.type_name} " if storage.type_name else ""
     return f"{kind}{storage.dtype or 'bytes'} {shape}".strip()
 

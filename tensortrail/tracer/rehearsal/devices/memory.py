@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from tensortrail.rules.shared.sizes import dimensions
 from tensortrail.rules.shared.sizes import memory as told
 from tensortrail.tracer.identity.sites import frames
 from tensortrail.tracer.rehearsal.devices.filled_by import Made, Piece, filled
@@ -224,7 +225,7 @@ class Memory:
 
 def _what(held: Held) -> str:
     sizes = (held.nbytes,) if held.shape is None else held.shape
-    return f"{str(held.dtype)[6:]} {'x'.join(map(str, sizes)) or 'scalar'}"
+    return f"{str(held.dtype)[6:]} {dimensions(sizes)}"
 
 
 def _made_here() -> Made:
