@@ -22,8 +22,9 @@ class NumberAsDevice(Rule):
     Reports `.get_device()` of a tensor where a device is needed: in `.to(...)`, `.cuda(...)`,
     `device=` and `torch.device(...)`, directly or through a variable.
 
-    Reported as a note: packages that write `.cuda()` nearly as often as they name a device, and
-    programs that never ask whether there is a GPU and let nobody choose the CPU.
+    Only reported if the rule is selected (`--select DEV535`): packages that write `.cuda()` nearly
+    as often as they name a device, and programs that never ask whether there is a GPU and let
+    nobody choose the CPU.
 
     Not reported: code under a condition about the number or about devices.
 
@@ -43,6 +44,7 @@ class NumberAsDevice(Rule):
     name = "number-as-device"
     severity = Severity.WARNING
     warns = False
+    notes = False
     triggers = (("torch", "get_device"),)
     bad = (
         Bad(

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.devices._at_hand import devices_said
 from tensortrail.rules.devices._made_where_moved import is_moved_elsewhere
 from tensortrail.rules.shared.functions import parameter_names
@@ -30,9 +29,8 @@ class StaleDeviceAttribute(Rule):
     attribute in `forward` to make or move tensors, if no method of the class changes the attribute
     when the module is moved.
 
-    Reported as a note, unless the file makes an object of the class and moves it to another device
-    than the one it passed. Without that the note is off by default, if the parameter has no device
-    as its default, as in `device="cuda"`.
+    Reported by default only if the file makes an object of the class and moves it to another device
+    than the one it passed.
 
     ## Why is this bad?
     After `module.to("cuda:1")` or offloading, the operation that combines the tensor with a weight
@@ -198,7 +196,6 @@ class Split(torch.nn.Module):
                 confidence=Confidence.MEDIUM,
                 severity=_weight(module, stored[said.attr].node),
                 trail=[(stored[said.attr].node, "it is stored here and never changed")],
-                told=_is_left_to_a_default(module, stored[said.attr].node),
             )
 
 
@@ -207,15 +204,6 @@ def _weight(module: Module, stored: ast.Attribute) -> Severity | None:
     init, told = module.function_of(stored), _told_by(module, stored)
     moved = init is not None and any(is_moved_elsewhere(module, init, each) for each in told)
     return None if moved else Severity.NOTE
-
-
-def _is_left_to_a_default(module: Module, stored: ast.Attribute) -> bool:
-    """`device="cuda"`: who builds the module need not have said a device, and moves it later."""
-    init, told = module.function_of(stored), _told_by(module, stored)
-    return init is not None and any(
-        each.arg in told and isinstance(default, ast.Constant) and isinstance(default.value, str)
-        for each, default in with_defaults(init.args)
-    )
 
 
 def _told_by(module: Module, stored: ast.Attribute) -> list[str]:

@@ -18,9 +18,8 @@ class LoadIncomplete(Rule):
     ## What it does
     Reports, as notes, a function that accepts `strict` and loads a state dict without it, and
     `load_state_dict(..., strict=False)` of a file whose result, the lists of missing and unexpected
-    keys, is dropped. Of such loads those of a whole checkpoint are reported by default
-    (`checkpoint["state_dict"]`) and of one file after the other in a loop; others may be of a model
-    that only some of the weights are for.
+    keys, is dropped. Of such loads only those of one file after the other in a loop are reported by
+    default; others may be of a model that only some of the weights are for.
 
     ## Why is this bad?
     The load raises although the caller passed `strict=False`. Or, with `strict=False` and no look
@@ -154,7 +153,7 @@ class Schedule(Base):
                     "the two lists of names that this returns",
                     severity=Severity.NOTE,
                     confidence=Confidence.LOW,
-                    told=_is_of_checkpoint(module, call) or _is_of_a_shard(module, call),
+                    told=_is_of_a_shard(module, call),
                 )
 
 
@@ -205,19 +204,6 @@ def _comes_from_file(module: Module, given: ast.expr) -> bool:
     sources = [given, *_sources(module, given)]
     return all(not isinstance(each, (ast.Dict, ast.DictComp)) for each in sources) and any(
         isinstance(each, ast.Call) and called(each) in _READS for each in sources
-    )
-
-
-def _is_of_checkpoint(module: Module, call: ast.Call) -> bool:
-    """`checkpoint["state_dict"]`: the project wrote that file itself, with more beside the weights;
-    a file of bare weights may be of another model, of which only some fit."""
-    given = module.argument(call, 0, "state_dict")
-    made = [*module.value_of(given).origins] if given is not None else []
-    return any(
-        isinstance(each, ast.Subscript)
-        and isinstance(each.slice, ast.Constant)
-        and isinstance(each.slice.value, str)
-        for each in (given, *made)
     )
 
 

@@ -7,7 +7,6 @@ from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shards._tables import tables
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import is_false
 
 
 class TableSaved(Rule):
@@ -19,8 +18,8 @@ class TableSaved(Rule):
     arguments of the constructor, and nothing writes the buffer later. Only one is reported for each
     constructor.
 
-    The note is off by default, unless the class registers another buffer with `persistent=False`,
-    or the table grows with the square of a setting (`torch.ones(n, n)`).
+    The note is off by default, unless the table grows with the square of a setting
+    (`torch.ones(n, n)`).
 
     ## Why is this bad?
     Loading a checkpoint of another setting, such as a longer sequence, fails with a size mismatch.
@@ -182,19 +181,13 @@ class Mask(nn.Module):
                 f"`{name}` is computed from {shown} and saved: a checkpoint of another setting is "
                 "refused, or replaces its values",
                 fixes=[self._not_saved(module, call)],
-                told=_beside_one_left_out(module, call) or _is_square(module, call),
+                told=_is_square(module, call),
             )
 
     def _not_saved(self, module: Module, call: ast.Call) -> Fix | None:
         last = module.text(call.args[1])
         edit = module.replace(call.args[1], f"{last}, persistent=False")
         return module.fix("leave it out of the state dict", Safety.UNSAFE, edit)
-
-
-def _beside_one_left_out(module: Module, call: ast.Call) -> bool:
-    """The class leaves another buffer out of the state dict: this one may have been forgotten."""
-    others = module.calls("register_buffer", inside=module.class_of(call))
-    return any(is_false(module.argument(each, 2, "persistent")) for each in others)
 
 
 def _is_square(module: Module, call: ast.Call) -> bool:

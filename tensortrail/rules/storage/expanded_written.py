@@ -25,8 +25,8 @@ class ExpandedWritten(Rule):
 
     In a recorded run, reports a `load_state_dict` that failed because a buffer is such a tensor.
 
-    A note where all of the rows are written: torch refuses that as soon as there are two, so that
-    code which runs has one.
+    Only reported if the rule is selected (`--select STO229`), where all of the rows are written:
+    torch refuses that as soon as there are two, so that code which runs has one.
 
     Not reported: sizes that are written out and expand nothing (1 and -1).
 
@@ -46,6 +46,7 @@ class ExpandedWritten(Rule):
     name = "expanded-written"
     severity = Severity.WARNING
     proven = False
+    notes = False
     triggers = _EXPANDS
 
     bad = (
