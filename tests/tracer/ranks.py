@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -15,14 +16,22 @@ TRACE = [sys.executable, "-m", "tensortrail", "trace", "--directory", "run"]
 
 
 def launched(folder: Path, source: str, *options: str) -> subprocess.CompletedProcess[str]:
-    """By torchrun, as people do."""
+    """By torchrun, as people do. Once more if the ranks did not reach each other, which a busy
+    machine does to gloo now and then."""
     (folder / "prog.py").write_text(source)
     launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
-    trace = [*TRACE[1:], *options]
+    command = [*launcher, "--standalone", *TRACE[1:], *options, "prog.py"]
+    done = _ended(command, folder)
+    if done.returncode and "connectFullMesh" in done.stderr:
+        shutil.rmtree(folder / "run", ignore_errors=True)
+        return _ended(command, folder)
+    return done
+
+
+def _ended(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*launcher, "--standalone", *trace, "prog.py"], cwd=folder, env=environment(),
-        capture_output=True, text=True, timeout=180,
-    )  # fmt: skip
+        command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=180
+    )
 
 
 def started(folder: Path, source: str) -> list[subprocess.Popen[str]]:
