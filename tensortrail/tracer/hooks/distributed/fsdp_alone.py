@@ -48,7 +48,7 @@ def reduces_alone(recorder: Recorder, group: Any, allocate: ref[Any]) -> bool:
     return (
         _nobody_asks(recorder, getattr(group, "_reduce_scatter_comm", None), allocate)
         and group.reduce_grads
-        and group._all_reduce_hook is None
+        and getattr(group, "_all_reduce_hook", None) is None
         and not getattr(group, "reduce_scatter_unused_params", False)
         and getattr(group.mesh_info, "shard_mesh_size", 1) > 1  # one rank copies
         and all(map(_is_reduced_as_it_is, group.fsdp_params))

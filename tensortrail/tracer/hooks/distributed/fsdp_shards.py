@@ -145,7 +145,7 @@ def _of_module(sharded: Any) -> Any:
 
 
 def _geometry(sharded: Any) -> str:
-    dim, ranks = sharded.fsdp_placement.dim, sharded._shard_mesh.size()
+    dim, ranks = sharded.fsdp_placement.dim, sharded.mesh_info.shard_mesh_size
     own, whole = sharded.sharded_size[dim], sharded._orig_size[dim]
     padded = sharded.padded_sharded_param_size[dim]
     more = f", padded to {padded}" if padded != own else ""

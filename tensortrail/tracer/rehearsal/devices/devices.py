@@ -27,6 +27,10 @@ NONE = "No CUDA GPUs are available"
 """What torch says where the environment hides all of them."""
 
 
+REFUSED = getattr(torch, "AcceleratorError", RuntimeError)
+"""What CUDA's own errors are raised as; since torch 2.8 with a class of their own."""
+
+
 class Current(threading.local):
     device = 0
 
@@ -65,7 +69,7 @@ class Devices:
         if not count:
             raise RuntimeError(NONE)
         if not 0 <= index < count:
-            raise torch.AcceleratorError(
+            raise REFUSED(
                 "CUDA error: invalid device ordinal\nGPU device may be out of range, do you have "
                 f"enough GPUs? (rehearsing {count})"
             )
@@ -107,7 +111,7 @@ class Devices:
 
     def check_usable(self) -> None:
         if self.is_lost:
-            raise torch.AcceleratorError(LOST)
+            raise REFUSED(LOST)
 
     def taken(self) -> None:
         self._used_by = self._used_by or os.getpid()
