@@ -3,9 +3,9 @@
 python benchmarks/fresh_mistakes.py TREE... [--each 40] [--seed 0] [--list KIND]
     [--rehearse N] [--kept FILE] [--beside FOLDER...]
 
-A mistake counts as found if the changed file has a finding that the file did not have. Two shares
-are printed: of all rules, and of what is reported by default (errors and warnings of rules that
-are on). What changes nothing by its form alone is not made: `zeros_like(x, device=x.device)` gives
+A mistake counts as found if the changed file has a finding that the file did not have. Three shares
+are printed: of all rules, of what is reported by default with its notes, and of errors and
+warnings. What changes nothing by its form alone is not made: `zeros_like(x, device=x.device)` gives
 the same without it. What is proven by the text around it to change nothing is made and left out of
 the count (`fresh_equivalents.py` says what counts as a proof; `--all` counts it too). With
 `--rehearse` as many mistakes as that, of every tree as many, are tried on a simulated GPU, beside
@@ -31,12 +31,12 @@ from itertools import islice
 from pathlib import Path
 
 from fresh_equivalents import Text, place_of, reason
-from mistakes_tally import NOT_RUN, Reported, Tally
+from mistakes_tally import LOUD, NOT_RUN, NOTE, SELECTED, Reported, Tally
 
 from tensortrail.analyzer.judging.judge import judge
 from tensortrail.analyzer.judging.module import open_project
 from tensortrail.analyzer.reading.source import Source, Unreadable
-from tensortrail.findings import Severity
+from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Rule, all_rules
 from tensortrail.rules.devices._makers import FACTORIES
 
@@ -140,7 +140,7 @@ class Lint:
         self._rules = rules
         self._project = open_project()
         self._before: dict[Path, Counter[Reported]] = {}
-        self._shown = {rule.code for rule in rules if rule.default}
+        self._by_code = {rule.code: rule for rule in rules}
 
     def new(self, mistake: Mistake) -> set[Reported]:
         path = mistake.path
@@ -154,10 +154,17 @@ class Lint:
             findings = judge(str(path), data, self._rules, self._project).findings
         except Unreadable:
             return Counter()
-        return Counter(
-            (each.code, each.code in self._shown and each.severity is not Severity.NOTE)
-            for each in findings
-        )
+        return Counter((each.code, self._how(each)) for each in findings)
+
+    def _how(self, finding: Finding) -> str:
+        rule = self._by_code[finding.code]
+        if not rule.default or not (is_told(finding) or rule.notes):
+            return SELECTED
+        return NOTE if rule.reported(finding.severity) is Severity.NOTE else LOUD
+
+
+def is_told(finding: Finding) -> bool:
+    return finding.told or finding.severity is not Severity.NOTE
 
 
 def sample(tree: Path, each: int, seed: int) -> Iterator[Mistake]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-Reported = tuple[str, bool]
-"""The code of a finding, and whether it is reported by default."""
+Reported = tuple[str, str]
+"""The code of a finding, and how `check` reports it: as one of the following."""
+SELECTED, NOTE, LOUD = "if selected", "note", "error or warning"
 Chosen = Callable[[str, str], bool]
 EQUIVALENT, FAILS, NOT_RUN = "equivalent", "fails", "not run"
 
@@ -19,6 +20,7 @@ class Tally:
         self._made: Counter[tuple[str, str]] = Counter()
         self._found: Counter[tuple[str, str]] = Counter()
         self._by_default: Counter[tuple[str, str]] = Counter()
+        self._loud: Counter[tuple[str, str]] = Counter()
         self._not_run: Counter[str] = Counter()
 
     def add(self, kind: str, ran: str, new: set[Reported]) -> None:
@@ -26,7 +28,8 @@ class Tally:
         word, _, why = ran.partition(": ")
         self._made[kind, word] += 1
         self._found[kind, word] += bool(new)
-        self._by_default[kind, word] += any(shown for _, shown in new)
+        self._by_default[kind, word] += any(how != SELECTED for _, how in new)
+        self._loud[kind, word] += any(how == LOUD for _, how in new)
         if word == NOT_RUN:
             self._not_run[why.partition(":")[0]] += 1
 
@@ -64,9 +67,12 @@ class Tally:
             self._line(f"  {kind}", lambda of, word, k=kind: of == k and word == FAILS)
 
     def _line(self, title: str, chosen: Chosen) -> None:
-        made, found, shown = (
+        made, found, shown, loud = (
             sum(count for key, count in each.items() if chosen(*key))
-            for each in (self._made, self._found, self._by_default)
+            for each in (self._made, self._found, self._by_default, self._loud)
         )
-        share, default = (100 * each / max(made, 1) for each in (found, shown))
-        print(f"{title:26} {found:4} of {made:4}  {share:5.1f} %  {default:5.1f} % by default")
+        share, default, failing = (100 * each / max(made, 1) for each in (found, shown, loud))
+        print(
+            f"{title:26} {found:4} of {made:4}  {share:5.1f} %  {default:5.1f} % by default, "
+            f"{failing:5.1f} % as errors and warnings"
+        )
