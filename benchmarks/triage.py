@@ -18,7 +18,7 @@ from typing import Any
 
 from tensortrail.analyzer.choosing.request import CheckRequest
 from tensortrail.analyzer.judging.engine import check
-from tensortrail.findings import Finding
+from tensortrail.findings import Finding, Severity
 from tensortrail.rules import all_rules
 
 FILE = Path(__file__).parent / "triage.jsonl"
@@ -132,9 +132,11 @@ def print_counts(rows: list[dict[str, Any]]) -> None:
 def standing(code: str) -> str:
     """What `check` makes of the findings of a rule, which its readings decide (CONTRIBUTING.md)."""
     rule = all_rules().get(code)
-    if rule is None or (rule.proven and rule.warns):
-        return ""
-    return "  warnings are notes" if rule.proven else "  not proven: notes"
+    if rule is None or not rule.proven:
+        return "" if rule is None else "  not proven: notes"
+    warnings = "" if rule.warns else "  warnings are notes"
+    as_others = rule.errors_as is not Severity.ERROR
+    return warnings + (f"  errors are {rule.errors_as.value}s" if as_others else "")
 
 
 def print_rate(rows: list[dict[str, Any]], lines: dict[str, int]) -> None:

@@ -70,8 +70,10 @@ def _accelerate_starts_anew() -> Iterator[None]:
 @pytest.fixture
 def as_the_rule_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """`check` reports errors and warnings as such also of rules of which it makes notes."""
+    from tensortrail.findings import Severity
     from tensortrail.rules import all_rules
 
     for rule in all_rules().values():
         monkeypatch.setattr(rule, "warns", True)
+        monkeypatch.setattr(rule, "errors_as", Severity.ERROR)
         monkeypatch.setattr(rule, "proven", True)

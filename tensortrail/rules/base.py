@@ -71,6 +71,9 @@ class Rule:
     warns: ClassVar[bool] = True
     """Its warnings are reported as such; else as notes: of those on code that was not read before,
     fewer than six of ten were worth acting on."""
+    errors_as: ClassVar[Severity] = Severity.ERROR
+    """What its errors are reported as. Of errors on code that was not read before, eight of ten
+    have to be worth acting on, of warnings six."""
     proven: ClassVar[bool] = True
     """It found something worth acting on in code that it was not written for. Until then all its
     findings in code are reported as notes."""
@@ -298,5 +301,6 @@ class Rule:
     @classmethod
     def reported(cls, severity: Severity) -> Severity:
         """How `check` reports a finding of that severity."""
-        is_note = not cls.proven or (severity is Severity.WARNING and not cls.warns)
-        return Severity.NOTE if is_note else severity
+        if not cls.proven or (severity is Severity.WARNING and not cls.warns):
+            return Severity.NOTE
+        return cls.errors_as if severity is Severity.ERROR else severity

@@ -8,12 +8,18 @@ from dataclasses import replace
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules.base import Rule
 
+ERROR = Severity.ERROR
 
-def without_explained(found: Collection[Finding], rules: Iterable[Rule]) -> list[Finding]:
+
+def without_explained(
+    found: Collection[Finding], rules: Collection[Rule], in_code: bool = False
+) -> list[Finding]:
     """The findings, but those of codes that another finding's rule explains at their line. The one
-    that stays is as severe as those it stands for. A note explains notes only, as it may not be
-    shown, and goes where one of the others is no note."""
+    that stays is as severe as those it stands for; `in_code` as severe as they would be reported.
+    A note explains notes only, as it may not be shown, and goes where one of the others is no
+    note."""
     explains = {rule.code: frozenset(rule.explains) for rule in rules if rule.explains}
+    less = {rule.code for rule in rules if in_code and rule.reported(ERROR) is not ERROR}
     of_line: dict[tuple[str, int], list[Finding]] = {}
     for each in found:
         of_line.setdefault((each.site.file, each.site.line), []).append(each)
@@ -31,7 +37,12 @@ def without_explained(found: Collection[Finding], rules: Iterable[Rule]) -> list
         if each.code in explains and _is_said_better(each, line, explains[each.code])
     }
     left = [each for each in found if id(each) not in gone]
-    return [_as_severe(each, stands_for.get(id(each), ())) for each in left]
+    return [
+        _as_severe(
+            each, [other for other in stands_for.get(id(each), ()) if other.code not in less]
+        )
+        for each in left
+    ]
 
 
 def _explained(
@@ -52,6 +63,6 @@ def _is_said_better(note: Finding, line: Iterable[Finding], codes: Collection[st
 
 
 def _as_severe(finding: Finding, others: Iterable[Finding]) -> Finding:
-    if finding.severity is Severity.WARNING and any(o.severity is Severity.ERROR for o in others):
-        return replace(finding, severity=Severity.ERROR)
+    if finding.severity is Severity.WARNING and any(other.severity is ERROR for other in others):
+        return replace(finding, severity=ERROR)
     return finding

@@ -38,3 +38,12 @@ def test_what_stays_is_as_severe_as_what_it_stands_for() -> None:
     both = [finding("DEV532", Severity.WARNING), finding("DEV534", Severity.ERROR)]
     (left,) = without_explained(both, RULES)
     assert (left.code, left.severity) == ("DEV532", Severity.ERROR)
+
+
+def test_in_code_an_error_of_a_rule_that_reports_notes_raises_nothing() -> None:
+    rules = [all_rules()[code]() for code in ("DEV521", "NEW305")]
+    both = [finding("DEV521", Severity.WARNING), finding("NEW305", Severity.ERROR)]
+    (in_code,) = without_explained(both, rules, in_code=True)
+    (in_run,) = without_explained(both, rules)
+    assert (in_code.code, in_code.severity) == ("DEV521", Severity.WARNING)
+    assert in_run.severity is Severity.ERROR

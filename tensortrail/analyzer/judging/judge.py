@@ -161,7 +161,8 @@ def _found(
         found.append(own_finding(IN_PART, what, Site(module.path, 1)))
     module.release()
     unique = {(each.code, each.site.start, each.site.end, each.message): each for each in found}
-    return tuple(sorted(without_explained(unique.values(), rules), key=lambda each: each.sort_key))
+    left = without_explained(unique.values(), rules, in_code=True)
+    return tuple(sorted(left, key=lambda each: each.sort_key))
 
 
 def _listed(codes: Sequence[str]) -> str:

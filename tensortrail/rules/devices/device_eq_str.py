@@ -57,6 +57,7 @@ class DeviceEqStr(Rule):
     since = "0.2.0"
     severity = Severity.ERROR
     warns = False
+    errors_as = Severity.WARNING
     triggers = (("device", "=="), ("device", "!="), ("device", " in "), ("device", "case "))
     shape = (
         re.compile(rb"==[\s\\(]*" + _NAME),

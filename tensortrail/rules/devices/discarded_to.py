@@ -66,6 +66,7 @@ class DiscardedTo(Rule):
     since = "0.2.0"
     severity = Severity.ERROR
     warns = False
+    errors_as = Severity.WARNING
     notes = False
     triggers = (
         *(Near(word, STATEMENT) for word in WORDS),

@@ -55,6 +55,7 @@ class NeededDeviceLeftOut(Rule):
     name = "needed-device-left-out"
     severity = Severity.ERROR
     warns = False
+    errors_as = Severity.WARNING
     triggers = (("torch", "device"), ("torch", "dtype"), ("torch", "generator"))
     bad = (
         Bad(

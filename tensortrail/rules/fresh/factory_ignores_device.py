@@ -70,6 +70,7 @@ class FactoryIgnoresDevice(Rule):
     since = "0.2.0"
     severity = Severity.ERROR
     warns = False
+    errors_as = Severity.NOTE
     notes = False
     needs_callers = True
     triggers = (

@@ -65,6 +65,7 @@ class AliasByPointer(Rule):
     since = "0.2.0"
     severity = Severity.ERROR
     warns = False
+    errors_as = Severity.WARNING
     confidence = Confidence.MEDIUM
     triggers = ("data_ptr", "storage_ptr", "unique_id", "storage_id")
 

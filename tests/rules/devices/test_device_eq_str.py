@@ -42,6 +42,7 @@ LOADED = (
 )
 
 
+@pytest.mark.usefixtures("as_the_rule_says")
 @pytest.mark.parametrize(
     ("tried", "other", "expected"),
     [
@@ -57,6 +58,7 @@ def test_what_a_module_tries_out(
     assert severities_in_project(tmp_path, files, "DEV501") == [expected]
 
 
+@pytest.mark.usefixtures("as_the_rule_says")
 @pytest.mark.parametrize(("call", "expected"), [("load(name, kind)", NOTE), ("load(name)", ERROR)])
 def test_what_every_caller_gives(tmp_path: Path, call: str, expected: Severity) -> None:
     run = f'from net.loads import load\n\nif __name__ == "__main__":\n    print({call})\n'

@@ -121,6 +121,7 @@ def test_a_dropped_move_to_where_the_parameter_was_made() -> None:
     assert severity("DEV504", source.format(then="rows = rows + 1")) is None
 
 
+@pytest.mark.usefixtures("as_the_rule_says")
 @pytest.mark.parametrize(
     ("call", "expected"),
     [("looked(x)", NOTE), ("looked(x, up)", ERROR), ("looked(x, up=rows)", ERROR)],

@@ -87,6 +87,7 @@ GREATER = (
 )
 
 
+@pytest.mark.usefixtures("as_the_rule_says")
 @pytest.mark.parametrize(
     ("used", "expected"),
     [
