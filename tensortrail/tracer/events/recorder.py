@@ -16,10 +16,11 @@ from tensortrail.tracer.events.focus import Focus
 from tensortrail.tracer.events.of_thread import OfThread
 from tensortrail.tracer.events.op_names import op_name
 from tensortrail.tracer.events.phases import Phases
+from tensortrail.tracer.identity.inner_tensors import PLAIN, is_wrapper
 from tensortrail.tracer.identity.model_names import ModelNames
 from tensortrail.tracer.identity.module_tensors import owned
 from tensortrail.tracer.identity.sites import MOST_SITES, Key, Known, Place, frames, place
-from tensortrail.tracer.identity.storages import PLAIN, Entry, Storages, is_wrapper
+from tensortrail.tracer.identity.storages import Entry, Storages
 from tensortrail.tracer.identity.who_holds import MOST_LOOKS, holders
 from tensortrail.tracer.noticing.cut_graphs import CutGraphs
 from tensortrail.tracer.noticing.failed_operands import Failures

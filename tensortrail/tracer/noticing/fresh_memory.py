@@ -15,7 +15,8 @@ import torch
 from torch._C import DisableTorchFunction
 
 from tensortrail.rules.timeline import Did
-from tensortrail.tracer.identity.storages import PLAIN, Entry
+from tensortrail.tracer.identity.inner_tensors import PLAIN
+from tensortrail.tracer.identity.storages import Entry
 from tensortrail.tracer.noticing.notes import Notes
 from tensortrail.tracer.noticing.operands import tensors_in
 from tensortrail.tracer.noticing.operation_kinds import SAME_VALUES, is_basic, kind_of

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 
 from tensortrail.rules.timeline import Did
-from tensortrail.tracer.identity.storages import PLAIN, Entry, computes, device_of, is_real
+from tensortrail.tracer.identity.inner_tensors import PLAIN, computes, device_of, is_real
+from tensortrail.tracer.identity.storages import Entry
 from tensortrail.tracer.noticing.argument_names import argument
 from tensortrail.tracer.noticing.notes import Notes
 from tensortrail.tracer.noticing.onload_hooks import OnloadHooks

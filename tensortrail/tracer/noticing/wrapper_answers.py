@@ -12,8 +12,8 @@ from typing import Any
 import torch
 
 from tensortrail.rules.timeline import Did
+from tensortrail.tracer.identity.inner_tensors import PLAIN, device_of, is_real, is_wrapper
 from tensortrail.tracer.identity.sites import OURS, function_name, owner
-from tensortrail.tracer.identity.storages import PLAIN, device_of, is_real, is_wrapper
 from tensortrail.tracer.noticing.notes import Notes
 
 MOST_TYPES = 10_000

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from tensortrail.tracer.identity.storages import PLAIN
+from tensortrail.tracer.identity.inner_tensors import PLAIN
 from tensortrail.tracer.rehearsal import state, without_recording
 from tensortrail.tracer.rehearsal.compiler import scripts
 from tensortrail.tracer.rehearsal.compiler.torch_compile import Compiler

@@ -9,7 +9,7 @@ from torch.compiler import is_compiling
 from torch.overrides import TorchFunctionMode
 
 from tensortrail.tracer.events.recorder import Recorder
-from tensortrail.tracer.identity.storages import PLAIN
+from tensortrail.tracer.identity.inner_tensors import PLAIN
 from tensortrail.tracer.noticing.mixed_devices import Meeting
 from tensortrail.tracer.noticing.self_averages import same_memory
 from tensortrail.tracer.patching.patches import without_next_frame

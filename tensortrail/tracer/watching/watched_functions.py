@@ -12,7 +12,7 @@ from torch import Tensor
 from torch._C import TensorBase
 
 from tensortrail.rules.timeline import Did
-from tensortrail.tracer.identity.storages import PLAIN, is_wrapper
+from tensortrail.tracer.identity.inner_tensors import PLAIN, is_wrapper
 from tensortrail.tracer.noticing.fresh_memory import LOOKS_FOR_A_MODULE, LOOKS_FOR_A_TENSOR
 from tensortrail.tracer.noticing.self_averages import same_memory
 

@@ -9,7 +9,7 @@ import torch
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.hooks.shared.checkpoint_tensors import tensors_below
-from tensortrail.tracer.identity.storages import device_of
+from tensortrail.tracer.identity.inner_tensors import device_of
 
 MOST_MISSING = 100
 

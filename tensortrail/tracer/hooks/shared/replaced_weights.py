@@ -10,8 +10,9 @@ from torch.nn import Module
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.identity.inner_tensors import is_wrapper
 from tensortrail.tracer.identity.module_tensors import owned
-from tensortrail.tracer.identity.storages import Entry, is_wrapper
+from tensortrail.tracer.identity.storages import Entry
 
 
 class Weight(NamedTuple):

@@ -15,8 +15,9 @@ from tensortrail.tracer.hooks.shared.checkpoint_tensors import LONGEST, MOST_OBJ
 from tensortrail.tracer.hooks.shared.own_state import OwnState
 from tensortrail.tracer.hooks.shared.replaced_weights import Held
 from tensortrail.tracer.hooks.shared.unused_scales import unused_scales
+from tensortrail.tracer.identity.inner_tensors import PLAIN
 from tensortrail.tracer.identity.module_tensors import owned, parts, slots_of
-from tensortrail.tracer.identity.storages import PLAIN, Entry
+from tensortrail.tracer.identity.storages import Entry
 from tensortrail.tracer.noticing.loads import Load
 from tensortrail.tracer.patching.patches import Around, Patches
 

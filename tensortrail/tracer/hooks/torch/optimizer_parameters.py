@@ -14,7 +14,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.hooks.shared.looking import looking_after, looking_before
-from tensortrail.tracer.identity.storages import PLAIN
+from tensortrail.tracer.identity.inner_tensors import PLAIN
 from tensortrail.tracer.noticing.failed_operands import variable_of
 from tensortrail.tracer.noticing.models_without_parameters import (
     note_without_parameters,
