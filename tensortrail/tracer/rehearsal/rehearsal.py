@@ -17,7 +17,7 @@ from tensortrail.tracer.rehearsal.devices.data_parallel import install as instal
 from tensortrail.tracer.rehearsal.devices.distributed import install as install_groups
 from tensortrail.tracer.rehearsal.devices.first_use import forget_start
 from tensortrail.tracer.rehearsal.devices.spec import Spec
-from tensortrail.tracer.rehearsal.operations import cpp_checks, methods
+from tensortrail.tracer.rehearsal.operations import cpp_checks, methods, optimizer_groups
 from tensortrail.tracer.rehearsal.operations.modes import AskMode, ComputeMode
 from tensortrail.tracer.rehearsal.operations.simulation import Simulation
 from tensortrail.tracer.rehearsal.replacements import Replacements
@@ -114,7 +114,7 @@ class Rehearsal:
         for owner in (torch._C, torch.utils.dlpack):
             name = "_to_dlpack" if owner is torch._C else "to_dlpack"
             put(owner, name, cpp_checks.exported(getattr(owner, name)))
-        put(torch._C, "_group_tensors_by_device_and_dtype", cpp_checks.grouped)
+        put(torch._C, "_group_tensors_by_device_and_dtype", optimizer_groups.grouped)
         pinned_memory.install(simulation.pinned, self._replaced)
         methods.install(simulation, self._methods)
         scripts.install(simulation, self._replaced)
