@@ -18,7 +18,8 @@ from tensortrail.tracer.rehearsal.devices.distributed import install as install_
 from tensortrail.tracer.rehearsal.devices.first_use import forget_start
 from tensortrail.tracer.rehearsal.devices.spec import Spec
 from tensortrail.tracer.rehearsal.operations import cpp_checks, methods, optimizer_groups
-from tensortrail.tracer.rehearsal.operations.modes import AskMode, ComputeMode
+from tensortrail.tracer.rehearsal.operations.ask_mode import AskMode
+from tensortrail.tracer.rehearsal.operations.compute_mode import ComputeMode
 from tensortrail.tracer.rehearsal.operations.simulation import Simulation
 from tensortrail.tracer.rehearsal.replacements import Replacements
 from tensortrail.tracer.rehearsal.tensor import (

@@ -34,7 +34,8 @@ from tensortrail.tracer.patching.patches import Compiled
 from tensortrail.tracer.rehearsal.compiler.graph_breaks import Between
 from tensortrail.tracer.rehearsal.compiler.refused_calls import Refusals
 from tensortrail.tracer.rehearsal.devices.torch_cuda import Properties
-from tensortrail.tracer.rehearsal.operations.modes import AskMode, ComputeMode
+from tensortrail.tracer.rehearsal.operations.ask_mode import AskMode
+from tensortrail.tracer.rehearsal.operations.compute_mode import ComputeMode
 from tensortrail.tracer.rehearsal.operations.simulation import Simulation
 from tensortrail.tracer.rehearsal.replacements import Replacements
 from tensortrail.tracer.rehearsal.tensor.simulated import SimParameter, SimTensor
