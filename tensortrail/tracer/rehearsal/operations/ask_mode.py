@@ -20,8 +20,9 @@ from tensortrail.tracer.rehearsal.operations import cpp_checks, fourier
 from tensortrail.tracer.rehearsal.operations.asked_moves import CUDA, OURS, TO, moved, to_cuda
 from tensortrail.tracer.rehearsal.operations.simulation import Simulation, plain_data
 from tensortrail.tracer.rehearsal.tensor import autograd_tensors, legacy_types, wrapper_subclasses
+from tensortrail.tracer.rehearsal.tensor.answers import ANSWERS
 from tensortrail.tracer.rehearsal.tensor.moved_in_place import LAZY, SUCCESSOR
-from tensortrail.tracer.rehearsal.tensor.simulated import ANSWERS, SimSubclass, SimTensor, is_plain
+from tensortrail.tracer.rehearsal.tensor.simulated import SimSubclass, SimTensor, is_plain
 
 UNSHAPED: Any = vars(torch.nn.parameter)["UninitializedTensorMixin"]
 """Parameters without a shape yet; torch's stubs do not know them."""

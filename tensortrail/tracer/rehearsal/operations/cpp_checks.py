@@ -11,7 +11,8 @@ from torch import Tensor
 from tensortrail.tracer.rehearsal import state
 from tensortrail.tracer.rehearsal.lacks import NotShared
 from tensortrail.tracer.rehearsal.operations.device_mismatch import refuse
-from tensortrail.tracer.rehearsal.tensor.simulated import NOT_SHARED, SimTensor
+from tensortrail.tracer.rehearsal.tensor.host_reads import NOT_SHARED
+from tensortrail.tracer.rehearsal.tensor.simulated import SimTensor
 
 
 def exported(plain: Callable[..., Any]) -> Callable[..., Any]:
