@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from tensortrail.collector import without_collector
 from tensortrail.findings import Finding, Fix, Site
 from tensortrail.rules.shared.refused_memory import filled_of
 from tensortrail.rules.timeline import Event, Storage
@@ -24,7 +25,6 @@ from tensortrail.tracer.reading.storage_names import names
 from tensortrail.tracer.reading.summary import Summary
 from tensortrail.tracer.reading.timeline import RunTimeline
 from tensortrail.tracer.trail.layout import EVENT, KINDS, Row
-from tensortrail.tracer.trail.reader import without_collector
 
 MOST_LINES = 300
 MOST_TROUBLES = 200

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import math
 import os
 import stat
@@ -16,6 +15,7 @@ from typing import Any, BinaryIO
 
 import msgpack
 
+from tensortrail.collector import without_collector
 from tensortrail.tracer.trail.layout import (
     CONTEXT,
     EVENT,
@@ -105,18 +105,6 @@ def _starts(file: BinaryIO) -> Iterator[int]:
         yield at
         file.seek(at)
         at += FRAME.size + int(FRAME.unpack(file.read(FRAME.size))[0])
-
-
-@contextmanager
-def without_collector() -> Iterator[None]:
-    """Millions of rows are made and none is garbage: looking for some takes half of the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _read_part(path: str) -> Part:
