@@ -22,7 +22,7 @@ from tensortrail.tracer.reading.beginning import first_event
 from tensortrail.tracer.reading.failed_tests import end_of_test
 from tensortrail.tracer.reading.process import LINEAGE_CODES, Process
 from tensortrail.tracer.trail.layout import CODE
-from tensortrail.tracer.trail.reader import Part
+from tensortrail.tracer.trail.part import Part
 from tensortrail.tracer.trail.run_files import read_parts
 
 FSDP = "FSDP"

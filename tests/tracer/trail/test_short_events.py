@@ -13,7 +13,8 @@ from tensortrail.rules.timeline import Did
 from tensortrail.tracer.reading.timeline import open_run
 from tensortrail.tracer.recording import session
 from tensortrail.tracer.trail.layout import CODE, FREED, KIND, SHORT, STORAGE
-from tensortrail.tracer.trail.reader import Part, read_part
+from tensortrail.tracer.trail.part import Part
+from tensortrail.tracer.trail.reader import read_part
 from tensortrail.tracer.trail.writer import TrailWriter
 
 from .samples import HEADER, frame, trail_of
