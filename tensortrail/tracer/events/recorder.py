@@ -225,7 +225,7 @@ class Recorder:
         let_through(error)
         if isinstance(error, RecursionError):
             return  # the program is about to have its own
-        self.writer.fault = self.writer.fault or f"{type(error).__name__}: {error}"
+        self.writer.failed(f"{type(error).__name__}: {error}")
 
     def note_at(
         self,
