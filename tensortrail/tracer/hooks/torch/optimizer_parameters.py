@@ -15,7 +15,6 @@ from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.hooks.shared.looking import looking_after, looking_before
 from tensortrail.tracer.identity.inner_tensors import PLAIN
-from tensortrail.tracer.noticing.failed_operands import variable_of
 from tensortrail.tracer.noticing.models_without_parameters import (
     note_without_parameters,
     spent_iterator,
@@ -23,6 +22,7 @@ from tensortrail.tracer.noticing.models_without_parameters import (
 from tensortrail.tracer.noticing.starved_optimizers import StarvedOptimizers
 from tensortrail.tracer.noticing.trained_parameters import TrainedParameters
 from tensortrail.tracer.noticing.twin_optimizers import TwinOptimizers
+from tensortrail.tracer.noticing.variable_names import variable_of
 from tensortrail.tracer.patching.patches import Patches
 
 LIBRARY = "torch"
