@@ -23,6 +23,7 @@ from tensortrail.tracer.identity.sites import MOST_SITES, Key, Known, Place, fra
 from tensortrail.tracer.identity.storages import Entry, Storages
 from tensortrail.tracer.identity.who_holds import MOST_LOOKS, holders
 from tensortrail.tracer.noticing.cut_graphs import CutGraphs
+from tensortrail.tracer.noticing.empty_addresses import EmptyAddresses
 from tensortrail.tracer.noticing.failed_operands import Failures
 from tensortrail.tracer.noticing.fresh_memory import FreshMemory
 from tensortrail.tracer.noticing.last_writers import LastWriters
@@ -68,7 +69,8 @@ class Recorder:
         self.refused_backward = RefusedBackward(self)
         self.self_averages = SelfAverages(self)
         self.unread_loads = UnreadLoads(self, self.fresh_memory)
-        self.wrappers = Wrappers(self)
+        self.addresses = EmptyAddresses(self)
+        self.wrappers = Wrappers(self, self.addresses)
         self.cut_graphs = CutGraphs(self)
         self.short_ways = self._wants is None
         """Whether moves of plain tensors may take a short way: nothing asks more about them."""

@@ -240,7 +240,7 @@ class Address(Watch):
     def after(
         self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs, before: Any, result: Any
     ) -> None:
-        recorder.wrappers.address(func, args[0], result)
+        recorder.addresses.asked(func, args[0], result)
 
 
 class GivesStorage(Watch):
