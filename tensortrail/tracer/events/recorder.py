@@ -34,6 +34,7 @@ from tensortrail.tracer.noticing.operation_kinds import QUESTIONS, SAME_VALUES, 
 from tensortrail.tracer.noticing.refused_backward import RefusedBackward
 from tensortrail.tracer.noticing.self_averages import SelfAverages
 from tensortrail.tracer.noticing.unread_loads import UnreadLoads
+from tensortrail.tracer.noticing.weights_not_brought import NotBrought
 from tensortrail.tracer.noticing.wrapper_answers import Wrappers
 from tensortrail.tracer.noticing.written_checkpoints import WrittenCheckpoints
 from tensortrail.tracer.patching.signals import let_through
@@ -62,8 +63,9 @@ class Recorder:
         self.dead = self.storages.dead
         self.models = ModelNames()
         self.onload_hooks = OnloadHooks(self.storages, self.models)
-        self.mixed_devices = MixedDevices(self, self.onload_hooks)
-        self.failures = Failures(self, self.onload_hooks, self.models)
+        not_brought = NotBrought(self.onload_hooks)
+        self.mixed_devices = MixedDevices(self, not_brought)
+        self.failures = Failures(self, not_brought, self.models)
         self.fresh_memory = FreshMemory(self)
         self.loads = Loads(self, self.fresh_memory)
         self.refused_backward = RefusedBackward(self)

@@ -21,10 +21,10 @@ from tensortrail.tracer.noticing.argument_names import argument
 from tensortrail.tracer.noticing.escaped import known_of
 from tensortrail.tracer.noticing.lines_of_errors import last_line, line_in_compiled
 from tensortrail.tracer.noticing.notes import Notes
-from tensortrail.tracer.noticing.onload_hooks import OnloadHooks
 from tensortrail.tracer.noticing.operands import MOST_OPERANDS, operand, tensors_in
 from tensortrail.tracer.noticing.refused_graphs import refused_by_compiler
 from tensortrail.tracer.noticing.variable_names import variable_of
+from tensortrail.tracer.noticing.weights_not_brought import NotBrought
 
 TOLD = (
     "device", "meta", "storage", "cuda", "memory", "pin", "dispatch", "type", "inference",
@@ -50,8 +50,8 @@ class Failure:
 
 
 class Failures:
-    def __init__(self, notes: Notes, onloads: OnloadHooks, models: ModelNames) -> None:
-        self._notes, self._onload_hooks, self._models = notes, onloads, models
+    def __init__(self, notes: Notes, not_brought: NotBrought, models: ModelNames) -> None:
+        self._notes, self._not_brought, self._models = notes, not_brought, models
         self.recent: deque[Failure] = deque(maxlen=32)
         self._count = 0
 
@@ -113,7 +113,7 @@ class Failures:
         """What is told of each operand: its place, and all that the recording knows of it."""
         notes = self._notes
         operands = [*map(operand, arguments, tensors, entries)]
-        self._onload_hooks.explain(operands, entries)
+        self._not_brought.explain(operands, entries)
         optimizer_operands.explain(operands, tensors, notes.storages)
         if self._count < MOST_FAILURES:
             with suppress(Exception):
