@@ -84,7 +84,11 @@ class Ending:
     def _shows(self, error: BaseException) -> bool:
         """The traceback without frames of ours, and the explanation under it, if there is one."""
         color = wants_color(self._options.color, sys.stderr)
-        text = "" if isinstance(error, Stopped) else self._running.explained(error, color=color)
+        text = (
+            ""
+            if isinstance(error, Stopped)
+            else self._running.explanations.explained(error, color=color)
+        )
         without_our_frames(error)
         sys.excepthook(type(error), error, error.__traceback__)
         if text:
@@ -118,7 +122,7 @@ class Ending:
         for line in self._lines_before(timeline, report):
             say(f"tensortrail: {line}")
         shown = os.path.relpath(self._running.directory)
-        told = self._running.explained_by if self._explained else None
+        told = self._running.explanations.findings if self._explained else None
         write_beside(closing(timeline, report.findings, shown, color, self.ended, told))
 
     def _lines_before(self, timeline: RunTimeline, report: Report) -> Iterator[str]:

@@ -3,6 +3,7 @@ of its own: events come from any thread, from signal handlers and from dying obj
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -11,7 +12,7 @@ from typing import Any
 
 from tensortrail.tracer.trail.file import TrailFile
 from tensortrail.tracer.trail.frames import Frames
-from tensortrail.tracer.trail.layout import CODE, KIND, MAGIC, NAME, SHORT, STORAGE, Row
+from tensortrail.tracer.trail.layout import CODE, KIND, MAGIC, NAME, SHORT, STORAGE, SUFFIX, Row
 from tensortrail.tracer.trail.numbering import Numbering
 from tensortrail.tracer.trail.thinning import Thinner
 
@@ -249,3 +250,13 @@ class TrailWriter(Numbering):
         if more := short[length:]:
             self._late = short, len(short)
             self._rows.append([SHORT, *more])
+
+
+def new_writer(
+    directory: str, header: Mapping[str, Any], limit: int, first_storage: int = 1
+) -> TrailWriter:
+    """A trail of this process, in a file that is called after it."""
+    rank = header.get("rank")
+    stem = f"{time.time_ns() // 1_000_000:x}-{os.getpid()}"
+    name = f"{stem}{SUFFIX}" if rank is None else f"rank{rank}-{stem}{SUFFIX}"
+    return TrailWriter(os.path.join(directory, name), header, limit, first_storage)
