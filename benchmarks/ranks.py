@@ -26,7 +26,8 @@ import msgpack
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.trail.layout import CODE, FRAME, MAGIC, NAME, TEXT, Row
-from tensortrail.tracer.trail.reader import Part, read_part
+from tensortrail.tracer.trail.part import Part
+from tensortrail.tracer.trail.reader import read_part
 
 PROGRAM = """\
 import torch

@@ -84,7 +84,11 @@ class Ending:
     def _shows(self, error: BaseException) -> bool:
         """The traceback without frames of ours, and the explanation under it, if there is one."""
         color = wants_color(self._options.color, sys.stderr)
-        text = "" if isinstance(error, Stopped) else self._running.explained(error, color=color)
+        text = (
+            ""
+            if isinstance(error, Stopped)
+            else self._running.explanations.explained(error, color=color)
+        )
         without_our_frames(error)
         sys.excepthook(type(error), error, error.__traceback__)
         if text:
@@ -93,7 +97,7 @@ class Ending:
 
     def _close(self) -> int:
         """Tell what the run comes to; how many findings that is."""
-        from tensortrail.cli.report import findings_of
+        from tensortrail.cli.recorded_run import findings_of
         from tensortrail.config import ConfigError
         from tensortrail.reporters import render
         from tensortrail.tracer.reading.timeline import open_run
@@ -118,7 +122,7 @@ class Ending:
         for line in self._lines_before(timeline, report):
             say(f"tensortrail: {line}")
         shown = os.path.relpath(self._running.directory)
-        told = self._running.explained_by if self._explained else None
+        told = self._running.explanations.findings if self._explained else None
         write_beside(closing(timeline, report.findings, shown, color, self.ended, told))
 
     def _lines_before(self, timeline: RunTimeline, report: Report) -> Iterator[str]:

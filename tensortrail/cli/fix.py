@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from tensortrail.cli.console import say, write_text
 from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
-from tensortrail.cli.left_findings import named, without_patch
+from tensortrail.cli.unfixed_findings import named, without_patch
 from tensortrail.findings import Edit, Finding, Fix
 from tensortrail.plurals import counted
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def run(options: Namespace) -> int:
-    from tensortrail.cli.report import findings_of, opened_run
+    from tensortrail.cli.recorded_run import findings_of, opened_run
 
     timeline = opened_run(options.run)
     if timeline is None:

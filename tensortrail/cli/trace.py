@@ -9,13 +9,13 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tensortrail.cli.collector import collector_waits
 from tensortrail.cli.console import fail, is_terminal, say
 from tensortrail.cli.ending import Ending
 from tensortrail.cli.exit_codes import FAILED, FOUND
 from tensortrail.cli.extras import install, lacking
 from tensortrail.cli.launchers import for_command, instead
-from tensortrail.cli.suggestions import Parser
+from tensortrail.cli.unknown_words import Parser
+from tensortrail.collector import made_to_stay
 
 if TYPE_CHECKING:
     from tensortrail.tracer.entrances.script import Program
@@ -100,7 +100,7 @@ def _start(options: argparse.Namespace, program: list[str]) -> int:
 
     name, *arguments = program
     try:
-        with collector_waits():
+        with made_to_stay():
             loaded, running = _begun(options, program)
     except Refused as refused:
         fail(*map(str, refused.args))
@@ -123,7 +123,7 @@ def _start(options: argparse.Namespace, program: list[str]) -> int:
 
 def _asked(options: argparse.Namespace) -> dict[str, Any]:
     """What the options ask of the recording; an error of theirs is raised."""
-    from tensortrail.cli.report_output import codes_in
+    from tensortrail.cli.recorded_run import codes_in
     from tensortrail.tracer.events.focus import parse_focus, parse_size, parse_steps
 
     codes_in(options.select)

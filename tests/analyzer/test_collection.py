@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tensortrail.analyzer.judging.collection import put_off
 from tensortrail.analyzer.judging.module import PythonModule, open_project
 from tensortrail.analyzer.syntax.trees import Trees
+from tensortrail.collector import without_collector
 from tensortrail.rules import Rule, all_rules
 
 from .snippets import module_of
@@ -24,7 +24,7 @@ class Circle:
 
 
 def test_what_was_made_meanwhile_is_collected_with_the_young() -> None:
-    with put_off():
+    with without_collector():
         assert not gc.isenabled()
         left = weakref.ref(Circle())
     assert gc.isenabled()
@@ -35,7 +35,7 @@ def test_what_was_made_meanwhile_is_collected_with_the_young() -> None:
 def test_it_stays_off_where_it_was_off() -> None:
     gc.disable()
     try:
-        with put_off():
+        with without_collector():
             pass
         assert not gc.isenabled()
     finally:
@@ -45,7 +45,7 @@ def test_it_stays_off_where_it_was_off() -> None:
 @pytest.mark.parametrize("rule", OF_CODE, ids=lambda rule: rule.code)
 def test_a_file_that_was_judged_goes_without_a_collection(rule: type[Rule]) -> None:
     """While files are judged there is none: what a circle holds would stay until the end."""
-    with put_off():
+    with without_collector():
         left = [_tree_after(rule, module_of(each.source)) for each in rule.bad]
         assert [each() for each in left] == [None] * len(left)
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from tensortrail.analyzer.facts.answers import but_for_lines, digest, read
 from tensortrail.analyzer.facts.project import Project
 from tensortrail.analyzer.facts.project_file import ProjectFile
-from tensortrail.analyzer.judging import collection
 from tensortrail.analyzer.reading.limits import MOST_SECONDS
+from tensortrail.collector import without_collector
 
 
 class Again(NamedTuple):
@@ -34,7 +34,7 @@ def asked_again(project: Project, path: str, asked: Mapping[str, str]) -> Again 
     project.limit.begin(MOST_SECONDS)
     now: dict[str, str] = {}
     try:
-        with collection.put_off():
+        with without_collector():
             file = project.module_at(path)
             for text, known in asked.items():
                 now[text] = answer_to(project, file, text)

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from tensortrail import __version__
 from tensortrail.analyzer.choosing.request import CheckRequest, CheckResult, FileResult, Progress
-from tensortrail.analyzer.judging import collection
 from tensortrail.analyzer.judging.cache import Cache, fingerprint
 from tensortrail.analyzer.reading.discover import discover, matches
 from tensortrail.analyzer.reading.python_files import python_of
 from tensortrail.analyzer.reading.texts import Texts
+from tensortrail.collector import without_collector
 
 if TYPE_CHECKING:
     from tensortrail.analyzer.judging.judge import Judge
@@ -63,7 +63,7 @@ class Checker:
     def __call__(self, name: str, data: bytes) -> Sequence[Finding]:
         """`data` is Python, for a notebook the program that its cells come to."""
         judge = self._judge
-        with collection.put_off():
+        with without_collector():
             judge.forget(name)
             found = judge.file(name, data, judge.chosen.rules_for(data)).findings
         return _split(self._request, found)[0]
@@ -162,7 +162,7 @@ def _with_siblings(
     from tensortrail.analyzer.judging.siblings import with_siblings
 
     seen = ShapesSeen(cache, files)
-    with collection.put_off():
+    with without_collector():
         told = with_siblings(findings, SiblingSearch(files, texts, seen))
     seen.save()
     return tuple(told)

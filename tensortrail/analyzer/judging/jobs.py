@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tensortrail.analyzer.choosing.chosen import Chosen
 from tensortrail.analyzer.choosing.request import CheckRequest, FileResult, Progress
-from tensortrail.analyzer.judging import collection
 from tensortrail.analyzer.reading.python_files import is_notebook, python_of
 from tensortrail.analyzer.reading.texts import Texts
 from tensortrail.analyzer.reading.unreadable import Unreadable
+from tensortrail.collector import without_collector
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
@@ -112,7 +112,7 @@ def _here(
     judge: Judge, todo: Sequence[_Job], tick: Callable[[int], None], texts: Texts
 ) -> list[FileResult]:
     results = []
-    with collection.put_off():
+    with without_collector():
         for job in todo:
             results.append(_judged(judge, job, texts))
             tick(len(results))

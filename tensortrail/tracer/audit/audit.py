@@ -14,11 +14,14 @@ from tensortrail.tracer.audit.comparison import Comparison
 from tensortrail.tracer.audit.snapshot import Snapshot
 from tensortrail.tracer.events.names_at_end import outermost_modules
 from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.noticing.last_writers import LastWriters
 from tensortrail.tracer.trail.kept_runs import SNAPSHOT
 
 MOST_BY_ITSELF = 12
 """Snapshots that are taken without being asked for, before the last."""
 AT_THE_END = "the end"
+AUDITED = {("load", False): "after the load", ("checkpoint", True): "before the save"}
+"""Phases and whether they began -> when that is."""
 
 
 class Audit:
@@ -26,10 +29,29 @@ class Audit:
         self._recorder = recorder
         self._directory = directory
         self._rank = rank
-        self._by_itself = 0
+        self._count = 0
         self.taken: list[Snapshot] = []
         self._of_all: list[Snapshot] = []
         """Those of all models."""
+
+    def begin(self) -> None:
+        """Look at weights after each load and before each save, and keep who wrote them last."""
+        self._recorder.last_writers = LastWriters(self._recorder)
+        self._recorder.phases.changed = self._phase_changed
+        self._recorder.changed()
+
+    def _phase_changed(self, name: str, began: bool) -> None:
+        if not self._recorder.active or (name, began) not in AUDITED:
+            return
+        place = self._recorder.user_here()
+        where = f" at {os.path.basename(place[0])}:{place[1]}" if place is not None else ""
+        self._by_itself(f"{AUDITED[name, began]}{where}")
+
+    def _by_itself(self, name: str) -> None:
+        """At a moment that the recording found worth it, if there are weights by now."""
+        if self._count < MOST_BY_ITSELF:
+            self._count += 1
+            self._recorder.guarded(lambda _: self.snapshot(name))
 
     def snapshot(self, name: str, model: Module | None = None) -> Snapshot:
         """Of one model, or of all that are alive."""
@@ -51,12 +73,6 @@ class Audit:
         first, last = self._place(before), self._place(after)
         between = self.taken[first + 1 : last]
         return self.taken[first].compare(self.taken[last], between)
-
-    def by_itself(self, name: str) -> None:
-        """At a moment that the recording found worth it, if there are weights by now."""
-        if self._by_itself < MOST_BY_ITSELF:
-            self._by_itself += 1
-            self._recorder.guarded(lambda _: self.snapshot(name))
 
     def told(self) -> Iterator[str]:
         """What became of all weights from each snapshot to the next."""

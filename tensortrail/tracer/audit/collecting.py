@@ -11,8 +11,8 @@ from torch.nn import Module
 
 from tensortrail.tracer.audit.fingerprints import finished, started, undisturbed
 from tensortrail.tracer.audit.marks import Mark
+from tensortrail.tracer.identity.inner_tensors import PLAIN, inner_tensors, is_real, key_of
 from tensortrail.tracer.identity.module_tensors import owned
-from tensortrail.tracer.identity.storages import PLAIN, inner_tensors, is_real, key_of
 from tensortrail.tracer.patching.signals import let_through
 
 Writer = Callable[[Tensor], tuple[str, int]]

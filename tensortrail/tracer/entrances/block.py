@@ -94,7 +94,7 @@ class Run(AbstractContextManager["Run"]):
         if running is None:
             return
         if isinstance(error, Exception):
-            self.explanation = running.explained(error)
+            self.explanation = running.explanations.explained(error)
         if self._joined is not None:
             self._joined.close()
             return
@@ -142,16 +142,18 @@ class Run(AbstractContextManager["Run"]):
     def explained(self, error: BaseException, phase: str = "") -> str:
         """What an exception has to do with where tensors are; empty if nothing. With a phase, only
         what happened since it began is taken for its beginning."""
-        return self._session.explained(error, phase) if self._session is not None else ""
+        return (
+            self._session.explanations.explained(error, phase) if self._session is not None else ""
+        )
 
     def failed(self, test: str) -> None:
         """An exception has left the test that runs, which is a phase of that name."""
         if self._session is not None:
-            self._session.failed(test)
+            self._session.explanations.failed(test)
 
     def found_in(self, phase: str) -> str:
         """What the rules find in the phase of that name that runs now; empty if nothing."""
-        return self._session.found_in(phase) if self._session is not None else ""
+        return self._session.explanations.found_in(phase) if self._session is not None else ""
 
     @property
     def simulation(self) -> Any:

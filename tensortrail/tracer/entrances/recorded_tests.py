@@ -43,7 +43,7 @@ class RecordedTests:
             raise pytest.UsageError(f"--tensortrail: {error}") from error
         self._session = begun
         self._found.directory = os.path.relpath(begun.directory)
-        self._failed = FailedTests(begun)
+        self._failed = FailedTests(begun.explanations)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:

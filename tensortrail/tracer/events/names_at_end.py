@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import torch
 
 from tensortrail.tracer.events.recorder import Recorder
-from tensortrail.tracer.identity.storages import PLAIN
+from tensortrail.tracer.identity.inner_tensors import PLAIN
 
 MOST_OBJECTS = 5_000_000
 

@@ -6,8 +6,8 @@ import ast
 from typing import Any
 
 from tensortrail.tracer.identity.assignments import statement_of
+from tensortrail.tracer.identity.inner_tensors import PLAIN
 from tensortrail.tracer.identity.lines_behind import Frame, known
-from tensortrail.tracer.identity.storages import PLAIN
 from tensortrail.tracer.identity.variables import variables
 
 ASKS = ("device", "is_cuda", "is_cpu", "is_meta", "get_device")

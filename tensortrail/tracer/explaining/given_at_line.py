@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from tensortrail.tracer.explaining.other_sizes import refuses_sizes
 from tensortrail.tracer.identity.assignments import statement_of
+from tensortrail.tracer.identity.inner_tensors import PLAIN
 from tensortrail.tracer.identity.lines_behind import Frame, known
 from tensortrail.tracer.identity.sites import OWNERS, USER
-from tensortrail.tracer.identity.storages import PLAIN
 from tensortrail.tracer.identity.variables import variables
 
 MOST = 8

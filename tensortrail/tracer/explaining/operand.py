@@ -11,8 +11,8 @@ from tensortrail.rules.shared.history import placing
 from tensortrail.rules.shared.operands import not_brought, part_of_weight
 from tensortrail.rules.timeline import Did, Event, Storage, Timeline
 from tensortrail.tracer.explaining.names_in_traceback import Scene
+from tensortrail.tracer.identity.inner_tensors import device_of
 from tensortrail.tracer.identity.lines_behind import May, lies_on
-from tensortrail.tracer.identity.storages import device_of
 from tensortrail.tracer.noticing.failed_operands import Failure
 
 Origins = Callable[[Mapping[str, Any]], May]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
+from tensortrail.collector import without_collector
 from tensortrail.inert import inert_json
 from tensortrail.tracer.exports.output import Text, opened
 from tensortrail.tracer.exports.rows import flat_rows
 from tensortrail.tracer.reading.timeline import RunTimeline
-from tensortrail.tracer.trail.reader import without_collector
 
 
 @without_collector()

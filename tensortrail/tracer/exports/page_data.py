@@ -1,4 +1,4 @@
-"""The page gets small data: strings and places are written once and then named by number."""
+"""What the page of a run shows, as data that its scripts read."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tensortrail.findings import Finding, Fix, Site
+from tensortrail.collector import without_collector
+from tensortrail.findings import Finding, Fix
 from tensortrail.rules.shared.refused_memory import filled_of
-from tensortrail.rules.timeline import Event, Storage
+from tensortrail.rules.timeline import Event
 from tensortrail.tracer.explaining import memory_table
 from tensortrail.tracer.exports.model_placements import Placed, placed
 from tensortrail.tracer.exports.page_findings import finding_at, preview, told_once
+from tensortrail.tracer.exports.page_numbers import LONGEST_TEXT, PageNumbers
 from tensortrail.tracer.exports.page_storages import FIRST, Chosen, choose
 from tensortrail.tracer.exports.rows import plain
 from tensortrail.tracer.reading import sentences
@@ -20,17 +22,14 @@ from tensortrail.tracer.reading.phases import Phase
 from tensortrail.tracer.reading.ranks.comparison import differences, shared_devices
 from tensortrail.tracer.reading.ranks.ends import ends, unended
 from tensortrail.tracer.reading.ranks.names import named
-from tensortrail.tracer.reading.storage_names import names
 from tensortrail.tracer.reading.summary import Summary
 from tensortrail.tracer.reading.timeline import RunTimeline
 from tensortrail.tracer.trail.layout import EVENT, KINDS, Row
-from tensortrail.tracer.trail.reader import without_collector
 
 MOST_LINES = 300
 MOST_TROUBLES = 200
 MOST_PHASES = 1500
 MOST_PLACEMENTS = 20
-LONGEST_TEXT = 4000
 
 Json = dict[str, Any]
 
@@ -40,20 +39,16 @@ def page_data(timeline: RunTimeline, findings: Sequence[Finding]) -> Json:
     return PageData(timeline).everything(findings)
 
 
-class PageData:
+class PageData(PageNumbers):
     def __init__(self, timeline: RunTimeline) -> None:
-        self.timeline = timeline
+        super().__init__(timeline)
         self.summary = Summary(timeline)
-        self.names = {process.label: names(process) for process in timeline.processes}
-        self._texts: dict[str, int] = {}
-        self._sites: dict[Site, int] = {}
-        self._places: dict[tuple[str, int], int] = {}
 
     def everything(self, given: Sequence[Finding]) -> Json:
         findings = sorted(given, key=lambda each: each.worst_first)
         summary = self.summary
         chosen = choose(summary)
-        self._number(chosen)
+        self.number(chosen)
         data = {
             "run": self._run(),
             "firstEvents": FIRST,
@@ -77,29 +72,8 @@ class PageData:
             "storagesInAll": sum(len(each.born) for each in summary.lives),
         }
         # Last: everything above adds to these.
-        return data | {"sites": self._told_sites(), "texts": list(self._texts)}
+        return data | {"sites": self.told_sites(), "texts": self.told_texts()}
 
-    # --- numbers -------------------------------------------------------------------------
-    def text(self, text: str) -> int:
-        return self._texts.setdefault(text[:LONGEST_TEXT], len(self._texts))
-
-    def site(self, site: Site | None) -> int:
-        return -1 if site is None else self._sites.setdefault(site, len(self._sites))
-
-    def place(self, storage: Storage | None) -> int:
-        """Where among the storages of the page; -1 if it is not on it."""
-        return self._places.get(storage.key, -1) if storage else -1
-
-    def name(self, storage: Storage) -> str:
-        return self.names[storage.process].get(storage.number) or sentences.described(storage)
-
-    def _number(self, chosen: Iterable[Chosen]) -> None:
-        for each in chosen:
-            label = each.lives.process.label
-            for number in each.counts:
-                self._places[label, number] = len(self._places)
-
-    # --- parts ---------------------------------------------------------------------------
     def _run(self) -> Json:
         summary, header = self.summary, self.timeline.parts[0].header
         argv = header.get("argv")
@@ -194,7 +168,7 @@ class PageData:
     def _operand(self, operand: Mapping[str, Any], process: str) -> Json:
         number = operand.get("storage", 0)
         name = self.names[process].get(number, "") if isinstance(number, int) else ""
-        place = self._places.get((process, number), -1) if isinstance(number, int) else -1
+        place = self.place_of(process, number) if isinstance(number, int) else -1
         return {
             **plain(dict(operand)),
             "name": name or str(operand.get("name", "")),
@@ -260,25 +234,6 @@ class PageData:
             "siblings": [self.site(each) for each in finding.siblings],
             "evidence": {str(key): str(value) for key, value in finding.evidence.items()},
         }
-
-    def _told_sites(self) -> list[list[Any]]:
-        # By file, so that each is read once.
-        source = {
-            site: site.source or self.timeline.line(site) for site in sorted(self._sites, key=_file)
-        }
-        return [
-            [
-                self.text(site.file),
-                site.line,
-                self.text(site.function),
-                self.text(source[site].strip()),
-            ]
-            for site in self._sites
-        ]
-
-
-def _file(site: Site) -> str:
-    return site.file
 
 
 def _fix(fix: Fix) -> Json:

@@ -6,11 +6,11 @@ import os
 from collections.abc import Sequence
 from typing import Any, BinaryIO
 
+from tensortrail.collector import without_collector
 from tensortrail.tracer.exports.columns import columns_of
 from tensortrail.tracer.exports.rows import Flat
 from tensortrail.tracer.reading.process import Process
 from tensortrail.tracer.reading.timeline import RunTimeline
-from tensortrail.tracer.trail.reader import without_collector
 
 ROWS_A_GROUP = 100_000
 FEW_VALUES = (

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from tensortrail.collector import without_collector
 from tensortrail.findings import Finding
 from tensortrail.rules import Rule
 from tensortrail.rules.timeline import Did
@@ -27,7 +28,6 @@ from tensortrail.tracer.reading.ranks.many_ranks import rules_of, side_by_side
 from tensortrail.tracer.reading.ranks.one_rank import rank_timeline
 from tensortrail.tracer.reading.timeline import RunTimeline
 from tensortrail.tracer.trail.rank_files import RankFiles, RunFiles
-from tensortrail.tracer.trail.reader import without_collector
 
 EVENTS, RANKS, FINDINGS, COLLECTIVES = "events", "ranks", "findings", "collectives"
 Table = list[dict[str, Any]]

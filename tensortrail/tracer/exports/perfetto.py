@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from typing import Any
 
+from tensortrail.collector import without_collector
 from tensortrail.findings import Site
 from tensortrail.rules.timeline import Did, Event
 from tensortrail.tracer.exports.output import Text, opened
@@ -17,7 +18,6 @@ from tensortrail.tracer.reading.live_bytes import Level
 from tensortrail.tracer.reading.storage_names import names
 from tensortrail.tracer.reading.summary import Summary, bytes_over_time
 from tensortrail.tracer.reading.timeline import RunTimeline
-from tensortrail.tracer.trail.reader import without_collector
 
 INSTANTS = (
     Did.MOVE, Did.SAVE, Did.LOAD, Did.ERROR, Did.MEET, Did.STAGE, Did.PENDING, Did.MODULE,

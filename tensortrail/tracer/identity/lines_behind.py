@@ -25,8 +25,8 @@ from tensortrail.tracer.identity.assignments import (
     parameters,
     statement_of,
 )
+from tensortrail.tracer.identity.inner_tensors import PLAIN, device_of
 from tensortrail.tracer.identity.sites import OWNERS, USER, function_name
-from tensortrail.tracer.identity.storages import PLAIN, device_of
 from tensortrail.tracer.identity.variables import variables
 
 MOST_STEPS = 5

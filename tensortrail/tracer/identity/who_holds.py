@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 
-from tensortrail.tracer.identity.storages import PLAIN, Entry, key_of
+from tensortrail.tracer.identity.inner_tensors import PLAIN, key_of
+from tensortrail.tracer.identity.storages import Entry
 from tensortrail.tracer.identity.who_keeps import keeper
 
 MOST_TENSORS = 5

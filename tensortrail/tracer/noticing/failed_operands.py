@@ -2,48 +2,35 @@
 
 from __future__ import annotations
 
-import itertools
-import re
 import sys
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from traceback import walk_tb
 from types import FrameType
 from typing import Any
 
-from tensortrail.rules.shared.calls import quoted
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.identity.errors_behind import with_those_behind
 from tensortrail.tracer.identity.lines_behind import lies_on, lines_behind
 from tensortrail.tracer.identity.model_names import ModelNames
-from tensortrail.tracer.identity.sites import OWNERS, USER, Place, frames, function_name
-from tensortrail.tracer.identity.storages import Storages
-from tensortrail.tracer.identity.variables import variables
+from tensortrail.tracer.identity.sites import Place
+from tensortrail.tracer.identity.storages import Entry, Storages
 from tensortrail.tracer.noticing import model_operands, optimizer_operands
 from tensortrail.tracer.noticing.argument_names import argument
 from tensortrail.tracer.noticing.escaped import known_of
+from tensortrail.tracer.noticing.lines_of_errors import last_line, line_in_compiled
 from tensortrail.tracer.noticing.notes import Notes
-from tensortrail.tracer.noticing.onload_hooks import OnloadHooks
 from tensortrail.tracer.noticing.operands import MOST_OPERANDS, operand, tensors_in
 from tensortrail.tracer.noticing.refused_graphs import refused_by_compiler
+from tensortrail.tracer.noticing.variable_names import variable_of
+from tensortrail.tracer.noticing.weights_not_brought import NotBrought
 
 TOLD = (
-    "device",
-    "meta",
-    "storage",
-    "cuda",
-    "memory",
-    "pin",
-    "dispatch",
-    "type",
-    "inference",
+    "device", "meta", "storage", "cuda", "memory", "pin", "dispatch", "type", "inference",
     "requires grad",
-)
+)  # fmt: skip
 MOST_FAILURES = 1000
-DEEPEST, MOST_HELD = 2, 64
-"""Containers in containers that are looked into for a name, and how many items of each."""
 MOST_ROWS = 100
 """Lines that filled a device."""
 
@@ -63,8 +50,8 @@ class Failure:
 
 
 class Failures:
-    def __init__(self, notes: Notes, onloads: OnloadHooks, models: ModelNames) -> None:
-        self._notes, self._onload_hooks, self._models = notes, onloads, models
+    def __init__(self, notes: Notes, not_brought: NotBrought, models: ModelNames) -> None:
+        self._notes, self._not_brought, self._models = notes, not_brought, models
         self.recent: deque[Failure] = deque(maxlen=32)
         self._count = 0
 
@@ -93,44 +80,48 @@ class Failures:
         """`line` is that of the program, if another one runs now."""
         notes = self._notes
         message = " ".join(map(str, error.args))
-        found = list(tensors_in(args, kwargs))
-        entries = [notes.storages.entry(tensor) for _, tensor in found]
+        found = dict(tensors_in(args, kwargs))
+        tensors = [*found.values()]
+        entries = [notes.storages.entry(tensor) for tensor in tensors]
         op = notes.op_text(func)
-        operands = [
-            operand(argument(op, where), tensor, entry)
-            for (where, tensor), entry in zip(found, entries, strict=True)
-        ]
-        self._onload_hooks.explain(operands, entries)
-        optimizer_operands.explain(operands, [tensor for _, tensor in found], notes.storages)
+        operands = self._described([argument(op, place) for place in found], tensors, entries)
+        self._count += 1
+        identities = tuple(map(id, tensors))
+        self.recent.append(Failure(id(error), op, message, operands, identities, self._count))
+        if self._count > MOST_FAILURES or not any(word in message.lower() for word in TOLD):
+            return
+        with suppress(Exception):  # what the frames hold may be of any kind
+            _tell_lines_behind(operands, tensors)
+        facts = {
+            "type": type(error).__name__,
+            "message": message[:2000],
+            "operands": operands[:MOST_OPERANDS],
+            "number": self._count,
+        }
+        if filled := vars(error).get("filled"):
+            facts["filled"] = filled[:MOST_ROWS]
+        odd = next((entry for entry in entries if entry is not None), None)
+        if line is None:
+            notes.note(Did.ERROR, odd, op=func, facts=facts)
+        else:
+            notes.note_at(notes.line(*line), Did.ERROR, odd, op=op, facts=facts)
+        notes.flush()
+
+    def _described(
+        self, arguments: Sequence[str], tensors: Sequence[Any], entries: Sequence[Entry | None]
+    ) -> list[dict[str, Any]]:
+        """What is told of each operand: its place, and all that the recording knows of it."""
+        notes = self._notes
+        operands = [*map(operand, arguments, tensors, entries)]
+        self._not_brought.explain(operands, entries)
+        optimizer_operands.explain(operands, tensors, notes.storages)
         if self._count < MOST_FAILURES:
             with suppress(Exception):
-                model_operands.explain(
-                    operands, [tensor for _, tensor in found], notes, self._models
-                )
-        for told, (_, tensor), entry in zip(operands, found, entries, strict=True):
+                model_operands.explain(operands, tensors, notes, self._models)
+        for told, tensor, entry in zip(operands, tensors, entries, strict=True):
             if not (entry is not None and entry.name) and (name := variable_of(tensor)):
                 told["name"] = name
-        identities = tuple(id(tensor) for _, tensor in found)
-        self._count += 1
-        self.recent.append(Failure(id(error), op, message, operands, identities, self._count))
-        lower = message.lower()
-        if self._count <= MOST_FAILURES and any(word in lower for word in TOLD):
-            with suppress(Exception):  # what the frames hold may be of any kind
-                _tell_lines_behind(operands, [tensor for _, tensor in found])
-            facts = {
-                "type": type(error).__name__,
-                "message": message[:2000],
-                "operands": operands[:MOST_OPERANDS],
-                "number": self._count,
-            }
-            if filled := vars(error).get("filled"):
-                facts["filled"] = filled[:MOST_ROWS]
-            odd = next((entry for entry in entries if entry is not None), None)
-            if line is None:
-                notes.note(Did.ERROR, odd, op=func, facts=facts)
-            else:
-                notes.note_at(notes.line(*line), Did.ERROR, odd, op=op, facts=facts)
-            notes.flush()
+        return operands
 
     def escaped(self, error: BaseException) -> None:
         """Nothing handled the exception, nor those behind it, whatever still happens while the
@@ -143,7 +134,7 @@ class Failures:
         if known := [each.number for each in seen if each is not None]:
             self._notes.note(Did.PHASE, facts={"escaped": known})
         if facts := known_of(error, self.storages):
-            line = _last_line(error) or ("", 0, "")
+            line = last_line(error) or ("", 0, "")
             self._notes.note_at(
                 self._notes.line(*line), Did.HOOK, op=type(error).__name__, facts=facts
             )
@@ -151,7 +142,7 @@ class Failures:
     def _look_up(self, error: BaseException) -> None:
         refused = refused_by_compiler(error)
         if refused is not None:
-            self._saw(*refused, error, line_in_compiled(error) or _last_line(error))
+            self._saw(*refused, error, line_in_compiled(error) or last_line(error))
 
     def of(self, error: BaseException) -> Failure | None:
         """What was seen when this exception (alive now) was raised."""
@@ -164,30 +155,6 @@ class Failures:
             ),
             None,
         )
-
-
-_USER_CODE = re.compile(r'from user code:.*?\n\s+File "([^"\n]+)", line (\d+), in (\S+)', re.DOTALL)
-
-
-def line_in_compiled(error: BaseException) -> Place | None:
-    """The user's innermost line in the function that the compiler traced."""
-    found = _USER_CODE.search(str(error))
-    if found is None:
-        return None
-    frames = re.findall(r'File "([^"\n]+)", line (\d+), in (\S+)', str(error)[found.start() :])
-    own = [each for each in frames if OWNERS[each[0]] == USER]
-    file, line, function = own[-1] if own else frames[-1]
-    return file, int(line), function
-
-
-def _last_line(error: BaseException) -> Place | None:
-    """The user's innermost line that the exception came through."""
-    found: Place | None = None
-    for frame, line in walk_tb(error.__traceback__):
-        code = frame.f_code
-        if OWNERS[code.co_filename] == USER:
-            found = code.co_filename, line, function_name(code)
-    return found
 
 
 def _tell_lines_behind(operands: list[dict[str, Any]], tensors: Sequence[Any]) -> None:
@@ -208,41 +175,6 @@ def _live(frame: FrameType | None) -> Iterator[tuple[FrameType, int]]:
     while frame is not None:
         yield frame, frame.f_lineno
         frame = frame.f_back
-
-
-def variable_of(tensor: Any) -> str:
-    """What the user's innermost frame calls the tensor; "" if it has no name there."""
-    frame, _ = frames(sys._getframe(1))
-    if frame is None:
-        return ""
-    own = variables(frame)
-    for name in (*frame.f_code.co_varnames, *frame.f_code.co_freevars, *frame.f_code.co_names):
-        if own.get(name) is tensor or frame.f_globals.get(name) is tensor:
-            return name
-    held = (_held_as(tensor, name, value, DEEPEST) for name, value in _containers(own))
-    return next(filter(None, held), "")
-
-
-def _containers(own: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The variables, and then what `self` keeps: `self.shadow`."""
-    yield from own.items()
-    with suppress(AttributeError):
-        kept = object.__getattribute__(own.get("self"), "__dict__")
-        yield from ((f"self.{name}", kept[name]) for name in list(kept) if name[:1] != "_")
-
-
-def _held_as(tensor: Any, path: str, value: Any, depth: int) -> str:
-    """`target["boxes"]`: the tensor in a plain container, which runs no code of the user's."""
-    if value is tensor:
-        return path
-    if depth and type(value) in (dict, list, tuple):
-        pairs = value.items() if type(value) is dict else enumerate(value)
-        for key, each in itertools.islice(pairs, MOST_HELD):
-            if type(key) in (str, int):
-                name = f"{path}[{quoted(key) if type(key) is str else key}]"
-                if found := _held_as(tensor, name, each, depth - 1):
-                    return found
-    return ""
 
 
 def _was_seen(error: Exception) -> bool:

@@ -8,11 +8,12 @@ from typing import Any
 import torch
 
 from tensortrail.rules.timeline import Did
-from tensortrail.tracer.identity.storages import PLAIN, Entry, computes, device_of, is_real
+from tensortrail.tracer.identity.inner_tensors import PLAIN, computes, device_of, is_real
+from tensortrail.tracer.identity.storages import Entry
 from tensortrail.tracer.noticing.argument_names import argument
 from tensortrail.tracer.noticing.notes import Notes
-from tensortrail.tracer.noticing.onload_hooks import OnloadHooks
 from tensortrail.tracer.noticing.operands import MOST_OPERANDS, Args, operand, tensors_in
+from tensortrail.tracer.noticing.weights_not_brought import NotBrought
 
 CPU = torch.device("cpu")
 INDEXING = {torch.Tensor.__getitem__, torch.Tensor.__setitem__, torch.Tensor.index_put_}
@@ -33,8 +34,8 @@ Meeting = tuple[Entry | None, dict[str, Any]]
 
 
 class MixedDevices:
-    def __init__(self, notes: Notes, onloads: OnloadHooks) -> None:
-        self._notes, self._onload_hooks = notes, onloads
+    def __init__(self, notes: Notes, not_brought: NotBrought) -> None:
+        self._notes, self._not_brought = notes, not_brought
         self._met: set[tuple[Any, ...]] = set()
 
     @property
@@ -96,7 +97,7 @@ class MixedDevices:
         names = [notes.storages.device_name(device) for device in devices]
         called = notes.op_text(func)
         operands = [operand(argument(called, where), t, entry) for where, t, entry in entries]
-        self._onload_hooks.explain(operands, [entry for _, _, entry in entries])
+        self._not_brought.explain(operands, [entry for _, _, entry in entries])
         return odd, {"devices": sorted(names), "operands": operands[:MOST_OPERANDS]}
 
     def _is_left_by_hook(self, where: str, tensor: torch.Tensor) -> bool:
@@ -105,7 +106,7 @@ class MixedDevices:
             return False
         entry = self._notes.storages.entry(tensor)
         told = [operand(where, tensor, entry)]
-        self._onload_hooks.explain(told, [entry])
+        self._not_brought.explain(told, [entry])
         return "hook" in told[0]
 
 

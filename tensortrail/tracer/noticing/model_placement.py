@@ -10,7 +10,7 @@ import torch
 from torch.nn import Module
 
 from tensortrail.rules.shared.device_maps import DISK, ELSEWHERE, NOWHERE, SPLIT, UNKNOWN
-from tensortrail.tracer.identity.storages import device_of
+from tensortrail.tracer.identity.inner_tensors import device_of
 from tensortrail.tracer.noticing.onload_hooks import Bringer, OnloadHooks, device_name
 
 CHOSEN = ("auto", "balanced", "balanced_low_0", "sequential")

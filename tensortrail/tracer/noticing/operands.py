@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from tensortrail.tracer.identity.storages import PLAIN, computes, device_of, is_real
+from tensortrail.tracer.identity.inner_tensors import PLAIN, computes, device_of, is_real
 
 Args = tuple[Any, ...]
 MOST_OPERANDS = 64

@@ -13,9 +13,9 @@ from torch._C import DisableTorchFunction
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.identity.assigned_lines import assigned_at
 from tensortrail.tracer.identity.assignments import assignment
+from tensortrail.tracer.identity.inner_tensors import PLAIN
 from tensortrail.tracer.identity.running_models import running_models
 from tensortrail.tracer.identity.sites import OWNERS, USER
-from tensortrail.tracer.identity.storages import PLAIN
 from tensortrail.tracer.identity.variables import variables
 from tensortrail.tracer.noticing.notes import Notes
 

@@ -16,10 +16,11 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.identity.call_stacks import Line, places, user_lines
 from tensortrail.tracer.identity.hidden_modules import hidden
+from tensortrail.tracer.identity.inner_tensors import is_wrapper
 from tensortrail.tracer.identity.module_tensors import parts
 from tensortrail.tracer.identity.running_models import running_models
 from tensortrail.tracer.identity.sites import Place
-from tensortrail.tracer.identity.storages import Entry, is_wrapper
+from tensortrail.tracer.identity.storages import Entry
 from tensortrail.tracer.noticing.notes import Notes
 
 MOST_TOLD, MOST_GROUPS, MOST_PUT = 50, 2000, 100_000

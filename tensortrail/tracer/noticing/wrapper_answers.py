@@ -1,20 +1,19 @@
-"""Wrapper subclasses and empty addresses may give answers that are not what their callers think."""
+"""Wrapper subclasses may give answers that are not what their callers think."""
 
 from __future__ import annotations
 
-import inspect
 import weakref
 from collections import Counter
 from collections.abc import Callable
-from types import CodeType, FunctionType
 from typing import Any
 
 import torch
 
 from tensortrail.rules.timeline import Did
-from tensortrail.tracer.identity.sites import OURS, function_name, owner
-from tensortrail.tracer.identity.storages import PLAIN, device_of, is_real, is_wrapper
+from tensortrail.tracer.identity.inner_tensors import PLAIN, device_of, is_wrapper
+from tensortrail.tracer.noticing.empty_addresses import OF_WRAPPER, ON_META, EmptyAddresses
 from tensortrail.tracer.noticing.notes import Notes
+from tensortrail.tracer.noticing.wrapper_classes import class_name, overrides, place_of
 
 MOST_TYPES = 10_000
 MOST_LOOKS = 100
@@ -22,8 +21,8 @@ MOST_LOOKS = 100
 
 
 class Wrappers:
-    def __init__(self, notes: Notes) -> None:
-        self._notes = notes
+    def __init__(self, notes: Notes, addresses: EmptyAddresses) -> None:
+        self._notes, self._addresses = notes, addresses
         self._said: set[tuple[Any, ...]] = set()
         self._outcomes: dict[tuple[Any, type], dict[bool, str]] = {}
         """Factory and class -> whether the answer was of the class, with the device asked for."""
@@ -36,8 +35,6 @@ class Wrappers:
         """Called when the first storage of a wrapper is given away: its size may be asked next."""
         self._given: dict[int, tuple[weakref.ref[Any], Any, type, int]] = {}
         """Storages given away, by identity: with the wrapper's entry, its class, its real bytes."""
-        self._zeros: dict[int, set[int]] = {}
-        """Site -> storages whose address was 0 there."""
 
     def answered(self, func: Any, asked: Any, made: Any, kwargs: dict[str, Any]) -> None:
         """A wrapper answered a factory, or an operation that keeps the type."""
@@ -105,7 +102,7 @@ class Wrappers:
         """`untyped_storage()` of a wrapper gave this."""
         if type(tensor) in PLAIN:
             if storage.device.type == "meta":
-                self._pointer(func, tensor, "on meta there are no bytes")
+                self._addresses.zero(func, tensor, ON_META)
             return
         if not is_wrapper(tensor):
             return
@@ -123,7 +120,7 @@ class Wrappers:
             facts["defined"] = place_of(kind, "untyped_storage")
             self._say(tensor, func, facts, "storage", kind)
         elif _is_nowhere(storage):
-            self._pointer(func, tensor, "a wrapper tensor has no storage of its own")
+            self._addresses.zero(func, tensor, OF_WRAPPER)
 
     def _give(self, tensor: Any, storage: Any, entry: Any) -> None:
         if not self._given:
@@ -172,36 +169,6 @@ class Wrappers:
             facts |= {"went": went[0], "device": homes.pop()}
             self._say(made, func, facts, "companion", type(asked))
 
-    def address(self, func: Any, tensor: Any, address: int) -> None:
-        """`data_ptr()` gave this."""
-        if address or not is_real(tensor):
-            return
-        with torch._C.DisableTorchFunction():
-            if is_wrapper(tensor):
-                why = "a wrapper tensor has no storage of its own"
-            elif tensor.device.type == "meta":
-                why = "on meta there are no bytes"
-            elif tensor.numel() == 0:
-                why = "it is empty"
-            else:
-                why = "its storage was freed"
-        self._pointer(func, tensor, why)
-
-    def _pointer(self, func: Any, tensor: Any, why: str) -> None:
-        """Zero means something only when two different tensors share it at one place."""
-        notes = self._notes
-        entry = notes.storages.entry(tensor)
-        site = notes.site_here()
-        if entry is None or len(self._zeros) > MOST_TYPES:
-            return
-        seen = self._zeros.setdefault(site, set())
-        if len(seen) < 2 and entry.number not in seen:
-            seen.add(entry.number)
-            if len(seen) == 2:
-                kind = class_name(type(tensor))
-                facts = {"why": why, "class": kind, "storages": sorted(seen)}
-                notes.note(Did.POINTER, entry, op=func, facts=facts)
-
     def _say(self, tensor: Any, func: Any, facts: dict[str, Any], *key: Any) -> None:
         self._note(self._notes.storages.entry(tensor), func, facts, *key)
 
@@ -224,35 +191,11 @@ def _places(notes: Notes, wrapper: Any) -> dict[str, str]:
     return found
 
 
-def class_name(kind: type) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"
-
-
 def _is_nowhere(storage: Any) -> bool:
     try:
         return bool(storage.data_ptr() == 0)
     except RuntimeError:
         return False  # who asks this one for its address learns it by the same exception
-
-
-def overrides(kind: type, name: str) -> type | None:
-    """The class that defines a method of torch.Tensor anew, in Python."""
-    owner_of = next((each for each in kind.__mro__ if name in vars(each)), None)
-    if owner_of in (None, torch.Tensor, torch._C.TensorBase):
-        return None
-    return owner_of if isinstance(vars(owner_of)[name], FunctionType) else None
-
-
-def place_of(kind: type, name: str) -> list[Any]:
-    """File, first and last line and name of a method that Python code defines; else empty."""
-    found = inspect.getattr_static(kind, name, None)
-    for inner in ("__func__", "__wrapped__"):
-        found = getattr(found, inner, found)
-    code = getattr(found, "__code__", None)
-    if not isinstance(code, CodeType) or owner(code.co_filename) == OURS:
-        return []
-    lines = [line for _, _, line in code.co_lines() if line]
-    return [code.co_filename, code.co_firstlineno, max(lines), function_name(code)]
 
 
 def _same(one: str, other: str) -> bool:

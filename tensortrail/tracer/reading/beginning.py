@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 import os
 
-from tensortrail.tracer.trail.reader import Part
+from tensortrail.tracer.trail.part import Part
 from tensortrail.tracer.trail.source_digest import LARGEST
 
 IMPORTS = ("import ", "from ")

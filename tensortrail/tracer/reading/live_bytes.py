@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 
+from tensortrail.collector import without_collector
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.reading.process import Process
 from tensortrail.tracer.reading.timeline import RunTimeline
 from tensortrail.tracer.trail.layout import CODE, Row
-from tensortrail.tracer.trail.reader import without_collector
 
 FREE, RESIZE = CODE[Did.FREE], CODE[Did.RESIZE]
 ENDS_OR_RESIZES = frozenset((FREE, RESIZE))

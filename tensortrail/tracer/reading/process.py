@@ -10,7 +10,7 @@ from tensortrail.findings import Site
 from tensortrail.rules.timeline import Did, Event, Storage
 from tensortrail.tracer.reading.failed_tests import Stretch, escaped_errors, failed_tests
 from tensortrail.tracer.trail.layout import CODE, EVENT, KINDS, Row
-from tensortrail.tracer.trail.reader import Part
+from tensortrail.tracer.trail.part import Part
 
 LINEAGE = (Did.MOVE, Did.SWAP, Did.STAGE)
 """Events whose `storage` goes on with the values of `other`."""

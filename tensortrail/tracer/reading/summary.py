@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
 
+from tensortrail.collector import without_collector
 from tensortrail.findings import Site
 from tensortrail.rules.timeline import Did, Event, Storage
 from tensortrail.tracer.reading.live_bytes import Level, Lives, levels, lives
@@ -18,7 +19,6 @@ from tensortrail.tracer.reading.phases import Phase, phases
 from tensortrail.tracer.reading.process import Process
 from tensortrail.tracer.reading.timeline import RunTimeline
 from tensortrail.tracer.trail.layout import CODE, EVENT, KINDS, Row
-from tensortrail.tracer.trail.reader import without_collector
 
 POINTS = 600
 LARGEST = 50

@@ -21,11 +21,10 @@ from tensortrail.tracer.reading import sentences, source_lines
 from tensortrail.tracer.reading.beginning import first_event
 from tensortrail.tracer.reading.failed_tests import end_of_test
 from tensortrail.tracer.reading.process import LINEAGE_CODES, Process
+from tensortrail.tracer.reading.storage_names import name_of
 from tensortrail.tracer.trail.layout import CODE
-from tensortrail.tracer.trail.reader import Part
+from tensortrail.tracer.trail.part import Part
 from tensortrail.tracer.trail.run_files import read_parts
-
-FSDP = "FSDP"
 
 
 class RunTimeline:
@@ -127,34 +126,13 @@ class RunTimeline:
         return process.storage(number)
 
     def name(self, storage: Storage) -> str:
-        return self._name(storage) or sentences.described(storage)
+        return self._given_name(storage) or sentences.described(storage)
 
     def is_named(self, storage: Storage) -> bool:
-        return bool(self._name(storage))
+        return bool(self._given_name(storage))
 
-    def _name(self, storage: Storage) -> str:
-        process = self._by_label[storage.process]
-        part, weight = process.parts_of_weights.get(storage.number, ("", 0))
-        if part and (whole := self._given_name(process, weight)):
-            return f"{part} of {whole}"
-        return self._given_name(process, storage.number)
-
-    def _given_name(self, process: Process, number: int) -> str:
-        """The storage's own name, or that of one its values were in before or afterwards."""
-        found = ""
-        for _ in range(20):
-            if found := process.own_name(number):
-                break
-            before = process.before(number)
-            if not before or before == number:
-                return ""
-            number = before
-        for _ in range(20):
-            number = process.then(number)
-            if not number:
-                break
-            found = fuller(found, process.own_name(number))
-        return found
+    def _given_name(self, storage: Storage) -> str:
+        return name_of(self._by_label[storage.process], storage.number)
 
     def visits(self) -> Iterator[tuple[Site, int]]:
         """The lines of users and libraries, each with how many events it has."""
@@ -221,17 +199,6 @@ class RunTimeline:
 
     def fix(self, description: str, safety: Safety, *edits: Edit) -> Fix | None:
         return source_lines.fix(description, safety, edits)
-
-
-def fuller(name: str, later: str) -> str:
-    """What a tensor is called: `Net.head.weight` if the `Linear.weight` was to become that, and
-    `net.head.weight` if that is where the program has it."""
-    path = name.partition(".")[2]
-    longer = later.count(".") - name.count(".")
-    if not path or longer < 0 or not later.endswith(f".{path}"):
-        return name
-    by_class = later.startswith(FSDP) and not longer  # which it makes of the module's own class
-    return name if by_class else later
 
 
 def telling(events: Sequence[Event]) -> Iterator[Event]:

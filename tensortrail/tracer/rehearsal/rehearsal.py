@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from tensortrail.tracer.identity.storages import PLAIN
+from tensortrail.tracer.identity.inner_tensors import PLAIN
 from tensortrail.tracer.rehearsal import state, without_recording
 from tensortrail.tracer.rehearsal.compiler import scripts
 from tensortrail.tracer.rehearsal.compiler.torch_compile import Compiler
@@ -17,8 +17,9 @@ from tensortrail.tracer.rehearsal.devices.data_parallel import install as instal
 from tensortrail.tracer.rehearsal.devices.distributed import install as install_groups
 from tensortrail.tracer.rehearsal.devices.first_use import forget_start
 from tensortrail.tracer.rehearsal.devices.spec import Spec
-from tensortrail.tracer.rehearsal.operations import cpp_checks, methods
-from tensortrail.tracer.rehearsal.operations.modes import AskMode, ComputeMode
+from tensortrail.tracer.rehearsal.operations import cpp_checks, methods, optimizer_groups
+from tensortrail.tracer.rehearsal.operations.ask_mode import AskMode
+from tensortrail.tracer.rehearsal.operations.compute_mode import ComputeMode
 from tensortrail.tracer.rehearsal.operations.simulation import Simulation
 from tensortrail.tracer.rehearsal.replacements import Replacements
 from tensortrail.tracer.rehearsal.tensor import (
@@ -114,7 +115,7 @@ class Rehearsal:
         for owner in (torch._C, torch.utils.dlpack):
             name = "_to_dlpack" if owner is torch._C else "to_dlpack"
             put(owner, name, cpp_checks.exported(getattr(owner, name)))
-        put(torch._C, "_group_tensors_by_device_and_dtype", cpp_checks.grouped)
+        put(torch._C, "_group_tensors_by_device_and_dtype", optimizer_groups.grouped)
         pinned_memory.install(simulation.pinned, self._replaced)
         methods.install(simulation, self._methods)
         scripts.install(simulation, self._replaced)

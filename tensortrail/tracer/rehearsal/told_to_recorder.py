@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.names_at_end import name_what_lives
 from tensortrail.tracer.rehearsal.operations.simulation import Simulation
-from tensortrail.tracer.rehearsal.streams.races import Listener, Use
+from tensortrail.tracer.rehearsal.streams.races import Listener
+from tensortrail.tracer.rehearsal.streams.uses import Use
 
 if TYPE_CHECKING:
     from tensortrail.tracer.events.recorder import Recorder

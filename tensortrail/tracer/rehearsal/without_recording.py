@@ -10,7 +10,7 @@ import torch
 from tensortrail.tracer.identity.unrecorded_frames import without_our_frames
 from tensortrail.tracer.patching.mode_stack import ours, put_on, take_off
 from tensortrail.tracer.patching.thread_starts import start_between
-from tensortrail.tracer.rehearsal.operations.modes import AskMode
+from tensortrail.tracer.rehearsal.operations.ask_mode import AskMode
 from tensortrail.tracer.rehearsal.operations.simulation import Simulation
 from tensortrail.tracer.rehearsal.replacements import Replacements
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from tensortrail.tracer.trail.last_state import ENDING
 from tensortrail.tracer.trail.layout import SUFFIX
 from tensortrail.tracer.trail.outcome import outcome
-from tensortrail.tracer.trail.reader import NotATrail, Part, read_ends
+from tensortrail.tracer.trail.part import Part
+from tensortrail.tracer.trail.reader import NotATrail, read_ends
 from tensortrail.tracer.trail.run_files import files_of_run, runs_in
 
 PARQUET = "run.parquet"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # the command asks before it is known that trails can be read here
-    from tensortrail.tracer.trail.reader import Part
+    from tensortrail.tracer.trail.part import Part
 
 KILLED = "killed"
 

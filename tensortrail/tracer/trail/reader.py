@@ -2,76 +2,39 @@
 
 from __future__ import annotations
 
-import gc
-import math
 import os
 import stat
 import zlib
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, BinaryIO
 
 import msgpack
 
-from tensortrail.tracer.trail.layout import (
-    CONTEXT,
-    EVENT,
-    FRAME,
-    FREED,
-    FREED_KIND,
-    KIND,
-    KINDS,
-    LONGEST_ARRAY,
-    LONGEST_FRAME,
-    MAGIC,
-    NAME,
-    READABLE,
-    SHORT,
-    SITE,
-    SOURCE,
-    STORAGE,
-    TEXT,
-    Row,
-)
+from tensortrail.collector import without_collector
+from tensortrail.tracer.trail.layout import FRAME, LONGEST_ARRAY, LONGEST_FRAME, MAGIC, READABLE
+from tensortrail.tracer.trail.part import Part, take
 
 
 class NotATrail(Exception):
     """The file is no trail, or one of a newer version. The message says which."""
 
 
-@dataclass
-class Part:
-    """The trail of one process."""
-
-    path: str
-    header: Mapping[str, Any] = field(default_factory=dict)
-    texts: dict[int, str] = field(default_factory=lambda: {0: ""})
-    sites: dict[int, Row] = field(default_factory=dict)
-    contexts: dict[int, Row] = field(default_factory=dict)
-    storages: dict[int, Row] = field(default_factory=dict)
-    names: dict[int, list[int]] = field(default_factory=dict)
-    sources: dict[int, str] = field(default_factory=dict)
-    """The digests of files, by the numbers of their names."""
-    kinds: dict[int, Row] = field(default_factory=lambda: {FREED: FREED_KIND})
-    """What short events have in common with others."""
-    rows: list[Row] = field(default_factory=list)
-    """The events in order of time, each of full length."""
-    dropped: Mapping[str, int] = field(default_factory=dict)
-    closed: bool = False
-    outcome: str = ""
-    """What ended the program, if it did not end well and the file was closed."""
-    damage: str = ""
-
-    def text(self, number: int) -> str:
-        return self.texts.get(number, "?")
-
-
+@without_collector()
 def read_part(path: str) -> Part:
-    with without_collector():
-        return _read_part(path)
+    part = Part(path)
+    damages: list[str] = []
+    with _opened(path) as file:
+        understood = [take(part, rows) for rows in _frames(file, damages)]
+    damages += ["rows of a form unknown"] * understood.count(False)
+    if damages:
+        more = f" and {len(damages) - 1} times more" if len(damages) > 1 else ""
+        part.damage = f"{path}: {damages[0]}{more}; the other events were read"
+    if any(after[1] < before[1] for before, after in zip(part.rows, part.rows[1:], strict=False)):
+        # Threads overtake each other, and thinned rows are written late.
+        part.rows.sort(key=itemgetter(1))
+    return part
 
 
 def read_notes(path: str) -> Mapping[str, Any]:
@@ -80,7 +43,7 @@ def read_notes(path: str) -> Mapping[str, Any]:
     part = Part(path)
     with _opened(path) as file:
         for rows in _frames(file, []):
-            _take(part, [row for row in rows if isinstance(row, dict)])
+            take(part, [row for row in rows if isinstance(row, dict)])
             if part.header.get("rank") is not None:
                 break
     return part.header
@@ -94,43 +57,8 @@ def read_ends(path: str) -> Part:
         for at in dict.fromkeys((*starts[:1], *starts[-1:])):
             file.seek(at)
             for rows in _frames(file, []):
-                _take(part, [row for row in rows if isinstance(row, dict)])
+                take(part, [row for row in rows if isinstance(row, dict)])
                 break
-    return part
-
-
-def _starts(file: BinaryIO) -> Iterator[int]:
-    size, at = os.fstat(file.fileno()).st_size, file.tell()
-    while at + FRAME.size <= size:
-        yield at
-        file.seek(at)
-        at += FRAME.size + int(FRAME.unpack(file.read(FRAME.size))[0])
-
-
-@contextmanager
-def without_collector() -> Iterator[None]:
-    """Millions of rows are made and none is garbage: looking for some takes half of the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
-def _read_part(path: str) -> Part:
-    part = Part(path)
-    damages: list[str] = []
-    with _opened(path) as file:
-        understood = [_take(part, rows) for rows in _frames(file, damages)]
-    damages += ["rows of a form unknown"] * understood.count(False)
-    if damages:
-        more = f" and {len(damages) - 1} times more" if len(damages) > 1 else ""
-        part.damage = f"{path}: {damages[0]}{more}; the other events were read"
-    if any(after[1] < before[1] for before, after in zip(part.rows, part.rows[1:], strict=False)):
-        # Threads overtake each other, and thinned rows are written late.
-        part.rows.sort(key=itemgetter(1))
     return part
 
 
@@ -168,6 +96,14 @@ def _frames(file: BinaryIO, damages: list[str]) -> Iterator[list[Any]]:
         yield list(rows) if isinstance(rows, tuple) else [rows]
 
 
+def _starts(file: BinaryIO) -> Iterator[int]:
+    size, at = os.fstat(file.fileno()).st_size, file.tell()
+    while at + FRAME.size <= size:
+        yield at
+        file.seek(at)
+        at += FRAME.size + int(FRAME.unpack(file.read(FRAME.size))[0])
+
+
 def _unpacked(payload: bytes) -> Any:
     unzip = zlib.decompressobj()
     packed = unzip.decompress(payload, LONGEST_FRAME)
@@ -176,139 +112,3 @@ def _unpacked(payload: bytes) -> Any:
     return msgpack.unpackb(
         packed, use_list=False, unicode_errors="replace", max_array_len=LONGEST_ARRAY
     )
-
-
-FORMS: dict[int, tuple[type, ...]] = {
-    TEXT: (int, int, str),
-    SITE: (int,) * 8,
-    CONTEXT: (int,) * 4,
-    STORAGE: (int, int, int, int, int, tuple, int),
-    NAME: (int, int, int),
-    SOURCE: (int, int, str),
-}
-WHOLE = {int}
-KIND_FORM: tuple[type, ...] = (*(int,) * 6, tuple, dict)
-DESCRIPTION: tuple[type, ...] = (int, int, int, tuple, int)
-NO_FACTS: Mapping[str, Any] = {}
-PADDING: Row = (0, 0, 0, 0, 0, 0, 0, NO_FACTS)
-EVENT_FORM: tuple[type, ...] = (*(int,) * 7, dict)
-LAST = EVENT + len(KINDS)
-
-
-def _take(part: Part, rows: list[Any]) -> bool:
-    """Whether all of them were understood."""
-    events: list[Row] = []
-    others: dict[int, list[Row]] = defaultdict(list)
-    misfits = 0
-    for row in rows:
-        if type(row) is tuple and row and type(code := row[0]) is int:
-            if EVENT <= code < LAST:
-                events.append(row + PADDING[len(row) :] if len(row) < 8 else row)
-            elif code == SHORT:
-                misfits += _lengthened(part, row, events)
-            elif code == KIND:
-                misfits += not _take_kind(part, row)
-            elif code in FORMS:
-                others[code].append(row)
-        elif isinstance(row, dict):
-            _note(part, row)
-        else:
-            misfits += 1
-    taken = _keep(part, events) + _keep_others(part, others)
-    return not misfits and taken == len(events) + sum(map(len, others.values()))
-
-
-def _keep(part: Part, events: list[Row]) -> int:
-    """How many of them are sound."""
-    part.rows += (kept := _of_form(events, EVENT_FORM))
-    return len(kept)
-
-
-def _keep_others(part: Part, others: Mapping[int, list[Row]]) -> int:
-    """What the numbers in events mean; how many of these rows are sound."""
-    sound = {code: _of_form(each, FORMS[code]) for code, each in others.items()}
-    sound[STORAGE] = [row for row in sound.get(STORAGE, ()) if set(map(type, row[5])) <= WHOLE]
-    part.texts.update((number, text) for _, number, text in sound.get(TEXT, ()))
-    part.sites.update((row[1], row) for row in sound.get(SITE, ()))
-    part.contexts.update((row[1], row) for row in sound.get(CONTEXT, ()))
-    part.storages.update((row[1], row) for row in sound[STORAGE])
-    for _, storage, name in sound.get(NAME, ()):
-        part.names.setdefault(storage, []).append(name)
-    part.sources.update((file, digest) for _, file, digest in sound.get(SOURCE, ()))
-    return sum(map(len, sound.values()))
-
-
-def _take_kind(part: Part, row: Row) -> bool:
-    row = row if len(row) > 7 else (*row, NO_FACTS)
-    if tuple(map(type, row)) != KIND_FORM or not EVENT <= row[2] < LAST:
-        return False
-    if row[6] and (
-        tuple(map(type, row[6])) != DESCRIPTION or not set(map(type, row[6][3])) <= WHOLE
-    ):
-        return False
-    part.kinds[row[1]] = row[2:]
-    return True
-
-
-def _lengthened(part: Part, row: Row, events: list[Row]) -> int:
-    """Short events as they would be otherwise; how many of them make no sense."""
-    if set(map(type, row)) != WHOLE or len(row) % 4 != 1:
-        return 1
-    kinds, storages, misfits = part.kinds, part.storages, 0
-    for kind, time, storage, other in zip(row[1::4], row[2::4], row[3::4], row[4::4], strict=True):
-        if (said := kinds.get(kind)) is None:
-            misfits += 1
-            continue
-        code, context, site, op, description, facts = said
-        events.append((code, time, context, site, storage, other, op, facts))
-        if description:
-            storages[storage] = (STORAGE, storage, *description)
-    return misfits
-
-
-def _of_form(rows: list[Row], form: tuple[type, ...]) -> list[Row]:
-    """The rows whose items are of these types; by columns, since nearly always all are."""
-    if {len(form)} == set(map(len, rows)) and all(
-        {kind} == set(map(type, column))
-        for column, kind in zip(zip(*rows, strict=True), form, strict=True)
-    ):
-        return rows
-    return [row for row in rows if tuple(map(type, row)) == form]
-
-
-def _note(part: Part, note: dict[Any, Any]) -> None:
-    if "version" in note:
-        part.header = _header(note)
-    elif type(rank := note.get("rank")) is int:
-        part.header = {**part.header, "rank": rank}
-    elif isinstance(libraries := note.get("libraries"), dict):
-        known = {str(name): str(version)[:LONGEST_LABEL] for name, version in libraries.items()}
-        part.header = {**part.header, "libraries": known}
-    if "end" in note:
-        part.closed = True
-        part.outcome = str(note.get("outcome") or "")[:LONGEST_LABEL]
-        dropped = note.get("dropped")
-        if isinstance(dropped, dict):
-            part.dropped = {str(k): n for k, n in dropped.items() if type(n) is int}
-
-
-LONGEST_LABEL = 200
-TEXTS = ("version", "run", "cwd", "python", "torch", "thread", "worker", "host", "visible")
-NUMBERS = ("pid", "rank", "local_rank", "parent", "limit", "first_storage")
-
-
-def _header(note: dict[Any, Any]) -> dict[str, Any]:
-    """Readers need not look at the types of what it holds."""
-    header = {str(key): value for key, value in note.items()}
-    for key in TEXTS:
-        if key in header:
-            header[key] = str(header[key])[:LONGEST_LABEL]
-    for key in NUMBERS:
-        if type(header.get(key, 0)) is not int:
-            header[key] = None
-    start = header.get("start")
-    is_time = isinstance(start, (int, float)) and math.isfinite(start) and 0 <= start < 1e11
-    header["start"] = start if is_time else 0.0
-    argv = header.get("argv")
-    header["argv"] = [str(each) for each in argv] if isinstance(argv, tuple) else []
-    return header

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tensortrail.tracer.trail.layout import SUFFIX
-from tensortrail.tracer.trail.reader import NotATrail, Part, read_part
+from tensortrail.tracer.trail.part import Part
+from tensortrail.tracer.trail.reader import NotATrail, read_part
 
 DEFAULT_DIRECTORY = ".tensortrail"
 

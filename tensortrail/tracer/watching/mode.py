@@ -9,23 +9,17 @@ from torch.compiler import is_compiling
 from torch.overrides import TorchFunctionMode
 
 from tensortrail.tracer.events.recorder import Recorder
-from tensortrail.tracer.identity.storages import PLAIN
+from tensortrail.tracer.identity.inner_tensors import PLAIN
 from tensortrail.tracer.noticing.mixed_devices import Meeting
 from tensortrail.tracer.noticing.self_averages import same_memory
 from tensortrail.tracer.patching.patches import without_next_frame
+from tensortrail.tracer.watching.graph_watches import AVERAGES, CUTS, IN_PLACE, SWITCHES, has_graph
+from tensortrail.tracer.watching.memory_watches import GIVES_STORAGE
+from tensortrail.tracer.watching.move_watches import MOVES
 from tensortrail.tracer.watching.plain_moves import moved
-from tensortrail.tracer.watching.watched_functions import (
-    AVERAGES,
-    CUTS,
-    GIVES_STORAGE,
-    IN_PLACE,
-    MOVES,
-    SHARES,
-    SWITCHES,
-    WATCHED,
-    Watch,
-    has_graph,
-)
+from tensortrail.tracer.watching.value_watches import SHARES
+from tensortrail.tracer.watching.watch import Watch
+from tensortrail.tracer.watching.watched_functions import WATCHED
 
 
 class TrailMode(TorchFunctionMode):  # type: ignore[misc]

@@ -14,8 +14,8 @@ from torch.nn import Module
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.identity.inner_tensors import PLAIN
 from tensortrail.tracer.identity.module_tensors import Part, Slot
-from tensortrail.tracer.identity.storages import PLAIN
 from tensortrail.tracer.trail.layout import CODE
 from tensortrail.tracer.watching.plain_moves import moved, note_pair
 

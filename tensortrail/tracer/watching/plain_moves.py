@@ -14,13 +14,8 @@ from torch import Tensor
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.identity.storages import Pair
 from tensortrail.tracer.trail.layout import CODE
-from tensortrail.tracer.watching.watched_functions import (
-    MOVES,
-    Args,
-    Kwargs,
-    asks_device,
-    is_non_blocking,
-)
+from tensortrail.tracer.watching.move_watches import MOVES, asks_device, is_non_blocking
+from tensortrail.tracer.watching.watch import Args, Kwargs
 
 if TYPE_CHECKING:
     from tensortrail.tracer.events.recorder import Recorder

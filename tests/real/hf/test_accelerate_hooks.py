@@ -213,7 +213,7 @@ def test_the_explanation_says_why_the_hook_did_not_act(tmp_path: Path) -> None:
     try:
         exec(compile(program, "program.py", "exec"), {"__name__": "program"})
     except RuntimeError as error:
-        told = running.explained(error)
+        told = running.explanations.explained(error)
     finally:
         running.stop()
     assert "which brought it to cuda:0, was taken off model.head at program.py:" in told

@@ -39,7 +39,7 @@ def explained(tmp_path: Path) -> Callable[[Callable[[], Any]], str]:
         try:
             mistake()
         except Exception as error:
-            return running.explained(error)
+            return running.explanations.explained(error)
         finally:
             running.stop()
         raise AssertionError("nothing was raised")

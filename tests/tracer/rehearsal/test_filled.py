@@ -45,7 +45,7 @@ def test_every_byte_is_in_one_row_and_what_grows_is_named(tmp_path: Path) -> Non
     try:
         with pytest.raises(torch.OutOfMemoryError) as caught:
             exec(compile(PROGRAM, str(program), "exec"), {"__name__": "train"})
-        explained = running.explained(caught.value)
+        explained = running.explanations.explained(caught.value)
         allocated = torch.cuda.memory_allocated()
     finally:
         running.stop()

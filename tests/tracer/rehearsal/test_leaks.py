@@ -13,7 +13,7 @@ pytest.importorskip("torch")
 
 import torch
 
-from tensortrail.tracer.identity.storages import PLAIN
+from tensortrail.tracer.identity.inner_tensors import PLAIN
 from tensortrail.tracer.rehearsal import state
 from tensortrail.tracer.rehearsal.devices.spec import parse_spec
 from tensortrail.tracer.rehearsal.rehearsal import Rehearsal

@@ -17,7 +17,7 @@ from tensortrail.tracer.reading.timeline import open_run  # noqa: E402
 from tensortrail.tracer.recording import session  # noqa: E402
 from tensortrail.tracer.rehearsal.devices.spec import parse_spec  # noqa: E402
 from tensortrail.tracer.rehearsal.operations.simulation import Simulation  # noqa: E402
-from tensortrail.tracer.watching.watched_functions import MOVES as WATCH  # noqa: E402
+from tensortrail.tracer.watching.move_watches import MOVES as WATCH  # noqa: E402
 
 MOVES = (Did.MOVE, Did.ASKED, Did.COPY)
 Told = list[tuple[str, str, Any]]

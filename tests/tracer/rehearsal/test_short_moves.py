@@ -15,7 +15,7 @@ from tensortrail.tracer.reading.timeline import open_run  # noqa: E402
 from tensortrail.tracer.recording import session  # noqa: E402
 from tensortrail.tracer.rehearsal.devices.spec import parse_spec  # noqa: E402
 from tensortrail.tracer.rehearsal.operations import short_moves  # noqa: E402
-from tensortrail.tracer.rehearsal.operations.modes import AskMode  # noqa: E402
+from tensortrail.tracer.rehearsal.operations.ask_mode import AskMode  # noqa: E402
 
 
 def _there_and_back() -> list[Any]:

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.trail.layout import CODE
+from tensortrail.tracer.trail.numbering import LONGEST_TEXT
 from tensortrail.tracer.trail.reader import read_part
-from tensortrail.tracer.trail.writer import LONGEST_TEXT, TrailWriter
+from tensortrail.tracer.trail.writer import TrailWriter
 
 from .samples import HEADER, looked_at, whole, written
 

@@ -13,7 +13,8 @@ from tensortrail.rules.timeline import Did
 from tensortrail.tracer.reading.timeline import open_run
 from tensortrail.tracer.recording import session
 from tensortrail.tracer.trail.layout import CODE, FREED, KIND, SHORT, STORAGE
-from tensortrail.tracer.trail.reader import Part, read_part
+from tensortrail.tracer.trail.part import Part
+from tensortrail.tracer.trail.reader import read_part
 from tensortrail.tracer.trail.writer import TrailWriter
 
 from .samples import HEADER, frame, trail_of
@@ -139,7 +140,7 @@ def test_what_was_dropped_is_counted(tmp_path: Path, limit: int) -> None:
 
 def test_dropped_short_events_are_told_by_their_kind(tmp_path: Path) -> None:
     writer, path = writing(tmp_path)
-    writer._limit = 0  # as if it were full by now
+    writer._frames._limit = 0  # as if it were full by now
     kind = writer.kind(MOVE, 1, 1, 1)
     writer.short(kind, 1)
     writer.short(FREED, 1)

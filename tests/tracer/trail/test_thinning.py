@@ -8,7 +8,8 @@ import pytest
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.trail.layout import CODE, EVENT, KINDS
-from tensortrail.tracer.trail.reader import Part, read_part
+from tensortrail.tracer.trail.part import Part
+from tensortrail.tracer.trail.reader import read_part
 from tensortrail.tracer.trail.writer import TrailWriter
 
 from .samples import HEADER

@@ -11,7 +11,7 @@ from torch._C import DisableTorchFunction
 from torch.nn import Module
 
 from tensortrail.tracer.events.recorder import Recorder
-from tensortrail.tracer.identity.storages import PLAIN
+from tensortrail.tracer.identity.inner_tensors import PLAIN
 
 
 def changes_alone(_: Recorder, group: Any) -> bool:

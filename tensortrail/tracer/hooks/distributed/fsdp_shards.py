@@ -14,7 +14,8 @@ from torch.nn import Module
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.recorder import Recorder
-from tensortrail.tracer.identity.storages import PLAIN, Entry
+from tensortrail.tracer.identity.inner_tensors import PLAIN
+from tensortrail.tracer.identity.storages import Entry
 from tensortrail.tracer.reading.sentences import size
 
 SHARD, GROUP, RESET = "fully_shard", "FSDPParamGroup", "FSDPParam.reset_sharded_param"

@@ -11,8 +11,8 @@ from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.hooks.distributed.pending_saves import OP, Pending, Save
 from tensortrail.tracer.hooks.shared.checkpoint_tensors import tensors_below
-from tensortrail.tracer.identity.storages import PLAIN
-from tensortrail.tracer.noticing.wrapper_answers import class_name
+from tensortrail.tracer.identity.inner_tensors import PLAIN
+from tensortrail.tracer.noticing.wrapper_classes import class_name
 from tensortrail.tracer.patching.patches import Patches
 
 KNOWN = ("BlockingAsyncStager", "DefaultStager")

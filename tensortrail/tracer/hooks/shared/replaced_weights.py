@@ -10,8 +10,9 @@ from torch.nn import Module
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.identity.inner_tensors import is_wrapper
 from tensortrail.tracer.identity.module_tensors import owned
-from tensortrail.tracer.identity.storages import Entry, is_wrapper
+from tensortrail.tracer.identity.storages import Entry
 
 
 class Weight(NamedTuple):
@@ -60,7 +61,7 @@ class Held:
     def untied(self, recorder: Recorder, module: Module) -> None:
         after = _weights(recorder, module)
         for names in self._untied(after):
-            recorder.loads.untied(module, names, after[names[0]].entry)
+            recorder.incomplete_loads.untied(module, names, after[names[0]].entry)
 
     def _untied(self, after: dict[str, Weight]) -> list[list[str]]:
         groups: defaultdict[int, list[str]] = defaultdict(list)

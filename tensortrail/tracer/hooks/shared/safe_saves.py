@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from tensortrail.tracer.events.recorder import Recorder
-from tensortrail.tracer.identity.storages import PLAIN
+from tensortrail.tracer.identity.inner_tensors import PLAIN
 
 DEEPEST = 12
 LEAVES = {

@@ -10,8 +10,9 @@ from torch.nn import Module
 
 from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.identity.assigned_lines import assigned_at
+from tensortrail.tracer.identity.inner_tensors import PLAIN
 from tensortrail.tracer.identity.module_tensors import parts
-from tensortrail.tracer.identity.storages import PLAIN, Entry
+from tensortrail.tracer.identity.storages import Entry
 
 MOST = 50
 BY_METHOD = ("cuda", "cpu", "xpu")

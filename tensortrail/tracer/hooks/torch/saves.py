@@ -21,7 +21,7 @@ from tensortrail.tracer.hooks.shared.checkpoint_tensors import (
     tensors_below,
 )
 from tensortrail.tracer.hooks.shared.safe_saves import saves_only_plain
-from tensortrail.tracer.identity.storages import PLAIN
+from tensortrail.tracer.identity.inner_tensors import PLAIN
 from tensortrail.tracer.noticing.written_checkpoints import writing
 from tensortrail.tracer.patching.mode_stack import stepped_aside
 from tensortrail.tracer.patching.patches import Around, Patches

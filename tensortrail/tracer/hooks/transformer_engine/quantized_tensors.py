@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from tensortrail.tracer.events.recorder import Recorder
-from tensortrail.tracer.identity.storages import SILENT
-from tensortrail.tracer.noticing.wrapper_answers import overrides
+from tensortrail.tracer.identity.inner_tensors import SILENT
+from tensortrail.tracer.noticing.wrapper_classes import overrides
 from tensortrail.tracer.patching.patches import Around, Patches
 
 LIBRARY = "transformer_engine.pytorch.tensor"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tensortrail.collector import without_collector
 from tensortrail.findings import Site
 from tensortrail.rules.timeline import Did, Event
 from tensortrail.tracer.reading import sentences
@@ -12,7 +13,6 @@ from tensortrail.tracer.reading.process import Process
 from tensortrail.tracer.reading.ranks.findings import kind
 from tensortrail.tracer.reading.timeline import RunTimeline
 from tensortrail.tracer.trail.layout import CODE, Row
-from tensortrail.tracer.trail.reader import without_collector
 
 PLACES = (Did.CREATE, Did.MOVE, Did.COPY, Did.MODULE, Did.SAVE, Did.LOAD, Did.MEET, Did.ERROR)
 _PLACES = frozenset(CODE[did] for did in PLACES)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tensortrail.collector import without_collector
 from tensortrail.rules import Rule
 from tensortrail.tracer.reading.findings_of_run import Judged, findings_of_rank
 from tensortrail.tracer.reading.ranks.comparison import gpus
@@ -16,7 +17,6 @@ from tensortrail.tracer.reading.ranks.statements import Statement, statements
 from tensortrail.tracer.reading.summary import Summary
 from tensortrail.tracer.reading.timeline import RunTimeline
 from tensortrail.tracer.trail.rank_files import RankFiles
-from tensortrail.tracer.trail.reader import without_collector
 from tensortrail.tracer.trail.run_files import parts_of
 
 KEPT = ("argv", "cwd", "python", "torch")

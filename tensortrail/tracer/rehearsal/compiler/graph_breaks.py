@@ -12,7 +12,7 @@ from torch import Tensor
 from torch._C import DisableTorchFunctionSubclass
 from torch.nn import Parameter
 
-from tensortrail.tracer.rehearsal.operations.modes import AskMode
+from tensortrail.tracer.rehearsal.operations.ask_mode import AskMode
 from tensortrail.tracer.rehearsal.operations.simulation import Simulation
 from tensortrail.tracer.rehearsal.tensor.simulated import SimTensor
 

@@ -20,7 +20,7 @@ from tensortrail.tracer.rehearsal import state
 from tensortrail.tracer.rehearsal.operations import autocast
 from tensortrail.tracer.rehearsal.operations.simulation import Simulation
 from tensortrail.tracer.rehearsal.replacements import Replacements
-from tensortrail.tracer.rehearsal.tensor.simulated import dtype_named
+from tensortrail.tracer.rehearsal.tensor.type_names import dtype_named
 
 plain_device = FakeTensor.device
 

@@ -34,9 +34,11 @@ from tensortrail.tracer.patching.patches import Compiled
 from tensortrail.tracer.rehearsal.compiler.graph_breaks import Between
 from tensortrail.tracer.rehearsal.compiler.refused_calls import Refusals
 from tensortrail.tracer.rehearsal.devices.torch_cuda import Properties
-from tensortrail.tracer.rehearsal.operations.modes import AskMode, ComputeMode
+from tensortrail.tracer.rehearsal.operations.ask_mode import AskMode
+from tensortrail.tracer.rehearsal.operations.compute_mode import ComputeMode
 from tensortrail.tracer.rehearsal.operations.simulation import Simulation
 from tensortrail.tracer.rehearsal.replacements import Replacements
+from tensortrail.tracer.rehearsal.tensor.host_reads import HostReads
 from tensortrail.tracer.rehearsal.tensor.simulated import SimParameter, SimTensor
 
 KINDS = (SimTensor, SimParameter)
@@ -171,7 +173,7 @@ def _pass_over_ours(replaced: Replacements) -> None:
     ours = re.escape(str(Path(__file__).parents[1]))
     skipped = re.compile(f"{trace_rules.SKIP_DIRS_RE.pattern}|{ours}")
     replaced.put(trace_rules, "SKIP_DIRS_RE", skipped)
-    for kind in (SimTensor, AskMode, ComputeMode):
+    for kind in (SimTensor, HostReads, AskMode, ComputeMode):
         for function in vars(kind).values():
             function = getattr(function, "fget", getattr(function, "__func__", function))
             if isinstance(function, FunctionType):

@@ -13,8 +13,8 @@ from typing import Any, TypedDict
 
 import torch
 
+from tensortrail.tracer.identity.inner_tensors import PLAIN, key_of
 from tensortrail.tracer.identity.sites import OWNERS, USER, function_name
-from tensortrail.tracer.identity.storages import PLAIN, key_of
 from tensortrail.tracer.identity.variables import variables
 from tensortrail.tracer.identity.who_keeps import keeper
 

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from tensortrail.tracer.rehearsal import state
 from tensortrail.tracer.rehearsal.operations.declared import Kernel, kernel
-from tensortrail.tracer.rehearsal.tensor.simulated import SimTensor, type_name
+from tensortrail.tracer.rehearsal.tensor.simulated import SimTensor
+from tensortrail.tracer.rehearsal.tensor.type_names import type_name
 
 Place = tuple[str, Tensor, str]
 """An operand by its name in the schema, and where it lies."""

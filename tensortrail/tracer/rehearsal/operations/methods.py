@@ -12,16 +12,12 @@ from torch.nn import Parameter
 from torch.overrides import handle_torch_function
 
 from tensortrail.tracer.rehearsal.operations import short_moves
-from tensortrail.tracer.rehearsal.operations.modes import UNSHAPED, moved, to_cuda
+from tensortrail.tracer.rehearsal.operations.ask_mode import UNSHAPED
+from tensortrail.tracer.rehearsal.operations.asked_moves import moved, to_cuda
 from tensortrail.tracer.rehearsal.operations.simulation import Simulation, plain_data
 from tensortrail.tracer.rehearsal.replacements import Replacements
-from tensortrail.tracer.rehearsal.tensor.simulated import (
-    ANSWERS,
-    KNOWN,
-    SimTensor,
-    made,
-    set_data,
-)
+from tensortrail.tracer.rehearsal.tensor.answers import ANSWERS
+from tensortrail.tracer.rehearsal.tensor.simulated import KNOWN, SimTensor, made, set_data
 from tensortrail.tracer.watching.watched_functions import WATCHED, StandIn
 
 Method = Callable[..., Any]

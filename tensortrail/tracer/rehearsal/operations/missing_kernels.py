@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_map_only
 
 from tensortrail.tracer.rehearsal.operations import refused_types
-from tensortrail.tracer.rehearsal.tensor.simulated import type_name
+from tensortrail.tracer.rehearsal.tensor.type_names import type_name
 
 MISSING = re.compile(r"not implemented for '(\w+)'")
 WIDER = {"Half": torch.float32, "BFloat16": torch.float32}

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor, ops
 
-from tensortrail.tracer.rehearsal.tensor.simulated import type_name
+from tensortrail.tracer.rehearsal.tensor.type_names import type_name
 
 NORMALIZED = ops.aten.native_layer_norm.default
 LOSS = ops.aten.nll_loss_forward.default

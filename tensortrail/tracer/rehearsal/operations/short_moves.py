@@ -9,7 +9,7 @@ from typing import Any
 from torch._C import DisableTorchFunction, _get_function_stack_at, _len_torch_function_stack
 
 from tensortrail.tracer.rehearsal.operations import plain_moves
-from tensortrail.tracer.rehearsal.operations.modes import AskMode
+from tensortrail.tracer.rehearsal.operations.ask_mode import AskMode
 from tensortrail.tracer.rehearsal.operations.simulation import Simulation
 from tensortrail.tracer.rehearsal.tensor.simulated import SimParameter, SimTensor
 from tensortrail.tracer.watching.mode import TrailMode

@@ -16,7 +16,8 @@ from tensortrail.tracer.rehearsal.operations.computing import Computing
 from tensortrail.tracer.rehearsal.operations.operands import inner_of
 from tensortrail.tracer.rehearsal.tensor import autograd_tensors
 from tensortrail.tracer.rehearsal.tensor.moved_in_place import become
-from tensortrail.tracer.rehearsal.tensor.simulated import SimTensor, dtype_named
+from tensortrail.tracer.rehearsal.tensor.simulated import SimTensor
+from tensortrail.tracer.rehearsal.tensor.type_names import dtype_named
 
 aten = torch.ops.aten
 MOVES = "Tensor.to"

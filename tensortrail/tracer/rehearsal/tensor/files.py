@@ -13,7 +13,8 @@ from torch.nn import Parameter
 from tensortrail.tracer.rehearsal import state
 from tensortrail.tracer.rehearsal.operations.simulation import Simulation
 from tensortrail.tracer.rehearsal.replacements import Replacements
-from tensortrail.tracer.rehearsal.tensor.simulated import SimTensor, answers, get_data
+from tensortrail.tracer.rehearsal.tensor.answers import answers
+from tensortrail.tracer.rehearsal.tensor.simulated import SimTensor, get_data
 
 BEFORE_ALL_OTHERS = -1
 _here = threading.local()

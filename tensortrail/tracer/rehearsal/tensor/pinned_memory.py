@@ -10,7 +10,8 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn import Parameter
 
 from tensortrail.tracer.rehearsal.replacements import Replacements
-from tensortrail.tracer.rehearsal.tensor.simulated import ANSWERS, SimTensor, is_plain
+from tensortrail.tracer.rehearsal.tensor.answers import ANSWERS
+from tensortrail.tracer.rehearsal.tensor.simulated import SimTensor, is_plain
 
 aten = torch.ops.aten
 ASKED = {aten.is_pinned.default}

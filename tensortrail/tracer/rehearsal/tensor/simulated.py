@@ -6,25 +6,22 @@ To torch's C++ it is a CPU tensor without memory of its own; every operation on 
 from __future__ import annotations
 
 import copy
-import functools
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch._C import DisableTorchFunctionSubclass
 from torch.nn import Parameter
-from torch.overrides import handle_torch_function
 
 from tensortrail.tracer.rehearsal import state
-from tensortrail.tracer.rehearsal.lacks import NotRehearsed, NotShared
+from tensortrail.tracer.rehearsal.lacks import NotRehearsed
+from tensortrail.tracer.rehearsal.tensor.answers import ANSWERS, answers
+from tensortrail.tracer.rehearsal.tensor.host_reads import HostReads
 from tensortrail.tracer.rehearsal.tensor.shown_attributes import Shown
+from tensortrail.tracer.rehearsal.tensor.type_names import type_name
 
-NOT_SHARED = (
-    "the memory of a simulated device lies on the host: it cannot be given to other libraries for "
-    "GPUs in a rehearsal"
-)
 LAYOUT = torch.ops.prim.layout.default
 REAL_CLASS: Any = vars(object)["__class__"]
 ATTRIBUTES: Any = vars(Tensor)["__dict__"]
@@ -32,30 +29,9 @@ SILENT = torch._C._disabled_torch_function_impl
 DISABLED = torch._C._disabled_torch_dispatch_impl
 ASKED: Any = Tensor.__torch_function__.__func__
 GET_DATA = Tensor.data.__get__
-ANSWERS: dict[Any, Callable[..., Any]] = {}
-"""What torch's own method is -> how a simulated tensor answers it."""
 
 
-def answers(original: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The method stands for torch's `original`: modes see the call as one of that."""
-
-    def decorate(answer: Callable[..., Any]) -> Callable[..., Any]:
-        ANSWERS[original] = answer
-
-        @functools.wraps(answer)
-        def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-            if torch._C._is_torch_function_mode_enabled():
-                return handle_torch_function(original, (self,), self, *args, **kwargs)
-            return answer(self, *args, **kwargs)
-
-        return method
-
-    return decorate
-
-
-class SimTensor(Tensor):  # type: ignore[misc]
-    inner: Tensor
-    index: int
+class SimTensor(HostReads):
     simulates: Any = Tensor
     """What its program takes it for an instance of."""
 
@@ -135,54 +111,6 @@ class SimTensor(Tensor):  # type: ignore[misc]
             tail += ", requires_grad=True"
         shown = text[:close] + tail + text[close:]
         return f"Parameter containing:\n{shown}" if isinstance(self, Parameter) else shown
-
-    # --- what needs bytes on the host ----------------------------------------------------
-    @answers(Tensor.numpy)
-    def numpy(self, *, force: bool = False) -> Any:
-        if force:
-            return self.inner.detach().numpy(force=True)
-        raise TypeError(
-            f"can't convert cuda:{self.index} device type tensor to numpy. Use Tensor.cpu() to "
-            "copy the tensor to host memory first."
-        )
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        return self.numpy()
-
-    @answers(Tensor.tolist)
-    def tolist(self) -> Any:
-        return state.host_values(self).tolist()
-
-    @answers(Tensor.item)
-    def item(self) -> Any:
-        return state.host_values(self).item()
-
-    def __bool__(self) -> bool:
-        return bool(state.host_values(self))
-
-    def __int__(self) -> int:
-        return int(self.item())
-
-    def __float__(self) -> float:
-        return float(self.item())
-
-    def __index__(self) -> int:
-        return int(state.host_values(self).__index__())
-
-    def __dlpack__(self, **_: Any) -> Any:
-        raise NotShared(NOT_SHARED)
-
-    @property
-    def __cuda_array_interface__(self) -> Any:
-        raise NotShared(NOT_SHARED)
-
-    def __format__(self, spec: str) -> str:
-        if self.dim() == 0:
-            return format(self.item(), spec)
-        return object.__format__(self, spec)
-
-    def __contains__(self, value: Any) -> bool:
-        return bool((self == value).any().item())
 
     # --- storage -------------------------------------------------------------------------
     @answers(Tensor.data_ptr)
@@ -378,14 +306,3 @@ def parameter(data: Tensor, requires_grad: bool) -> Any:
     if not isinstance(data, SimTensor):
         return Parameter(data, requires_grad)
     return made(Parameter, data, requires_grad)
-
-
-def type_name(dtype: torch.dtype) -> str:
-    """`FloatTensor`, as `torch.cuda.FloatTensor`."""
-    return str(torch.empty(0, dtype=dtype).type()).rpartition(".")[2]
-
-
-def dtype_named(kind: Any) -> torch.dtype:
-    """The dtype of `"torch.cuda.FloatTensor"` and `torch.cuda.FloatTensor`."""
-    name = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__name__}"
-    return torch.empty(0).type(name.replace("torch.cuda.", "torch.")).dtype

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tensortrail.tracer.identity import storages
+from tensortrail.tracer.identity import inner_tensors
 from tensortrail.tracer.rehearsal import state
 from tensortrail.tracer.rehearsal.operations.simulation import Simulation
 from tensortrail.tracer.rehearsal.replacements import Replacements
@@ -43,7 +43,7 @@ def install(simulation: Simulation, replaced: Replacements) -> None:
         return None if index is None else torch.device("cuda", index)
 
     replaced.put(Tensor, "_make_wrapper_subclass", staticmethod(make_wrapper_subclass))
-    replaced.put(storages, "simulated_home", simulated_home)
+    replaced.put(inner_tensors, "simulated_home", simulated_home)
 
 
 def says_where_it_is(cls: type, replaced: Replacements) -> None:

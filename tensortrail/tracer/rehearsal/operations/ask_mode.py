@@ -1,4 +1,4 @@
-"""A rehearsal has two modes: one knows what Python asks for, one what is computed."""
+"""The function mode of a rehearsal knows what Python asks for."""
 
 from __future__ import annotations
 
@@ -8,111 +8,34 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._C import DisableTorchFunction, _current_graph_task_id, _get_dispatch_mode
-from torch._ops import HigherOrderOperator
+from torch._C import _get_dispatch_mode
 from torch.nn import Parameter
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
 from tensortrail.tracer.rehearsal.compiler import stand_ins
 from tensortrail.tracer.rehearsal.devices import random_numbers
 from tensortrail.tracer.rehearsal.lacks import NotRehearsed
 from tensortrail.tracer.rehearsal.operations import cpp_checks, fourier
-from tensortrail.tracer.rehearsal.operations.computing import NO_TASK
-from tensortrail.tracer.rehearsal.operations.simulation import TRACING, Simulation, plain_data
-from tensortrail.tracer.rehearsal.tensor import (
-    autograd_tensors,
-    legacy_types,
-    wrapper_subclasses,
-)
+from tensortrail.tracer.rehearsal.operations.asked_moves import CUDA, OURS, TO, moved, to_cuda
+from tensortrail.tracer.rehearsal.operations.simulation import Simulation, plain_data
+from tensortrail.tracer.rehearsal.tensor import autograd_tensors, legacy_types, wrapper_subclasses
+from tensortrail.tracer.rehearsal.tensor.answers import ANSWERS
 from tensortrail.tracer.rehearsal.tensor.moved_in_place import LAZY, SUCCESSOR
-from tensortrail.tracer.rehearsal.tensor.simulated import (
-    ANSWERS,
-    SILENT,
-    SimSubclass,
-    SimTensor,
-    is_plain,
-)
+from tensortrail.tracer.rehearsal.tensor.simulated import SimSubclass, SimTensor, is_plain
 
 UNSHAPED: Any = vars(torch.nn.parameter)["UninitializedTensorMixin"]
 """Parameters without a shape yet; torch's stubs do not know them."""
-TO, CUDA = Tensor.to, Tensor.cuda
-"""As torch has them: while a rehearsal is on, others stand there."""
 FROM_VALUES = (
     Tensor.new_tensor, torch.sparse_coo_tensor, torch.sparse_compressed_tensor,
     torch.sparse_csr_tensor, torch.sparse_csc_tensor, torch.sparse_bsr_tensor,
     torch.sparse_bsc_tensor,
 )  # fmt: skip
-EAGER = [
-    getattr(torch._C.DispatchKey, name)
-    for name in ("CompositeExplicitAutograd", "BackendSelect", "CUDA", "CPU")
-]
-ITSELF = ("flex_attention", "flex_attention_backward")
-"""Operators around operators that make tensors themselves; others insist on no mode."""
-OURS = (Tensor, Parameter, SimTensor)
 ASKED_OF_TRANSFORMED: dict[Any, Callable[[Any], Any]] = {
     **{getattr(Tensor, name).__get__: attrgetter(name) for name in ("device", "is_cuda", "is_cpu")},
     Tensor.get_device: methodcaller("get_device"),
 }
 FAKING = torch._C._TorchDispatchModeKey.FAKE
-
-
-class ComputeMode(TorchDispatchMode):  # type: ignore[misc]
-    supports_higher_order_operators = True
-
-    def __init__(self, simulation: Simulation) -> None:
-        super().__init__()
-        self.simulation = simulation
-
-    @classmethod
-    def ignore_compile_internals(cls) -> bool:
-        return True
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # each call would cost more for it; `compiler/tracing.py` sees to that
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        if _get_dispatch_mode(FAKING) is not None:
-            return func(*args, **(kwargs or {}))  # sizes are asked for, not values
-        if _get_dispatch_mode(TRACING) is not None:
-            return self._traced(func, types, args, kwargs or {})
-        for kind in types:
-            if not issubclass(kind, SimTensor) and not is_plain(kind):
-                return NotImplemented  # another wrapper unpacks itself; we see what is inside
-        if isinstance(func, HigherOrderOperator):
-            return self._made_of_operations(func, args, kwargs or {})
-        if _current_graph_task_id() == NO_TASK or func.namespace != "aten":
-            return self.simulation.run(func, args, kwargs or {})
-        with DisableTorchFunction():  # in a backward pass modes see what we ask ourselves
-            return self.simulation.run(func, args, kwargs or {})
-
-    def _traced(self, func: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        """A graph is traced with values: torch's mode for that is asked first, for once."""
-        tracing = torch._C._unset_dispatch_mode(TRACING)
-        try:
-            with self:
-                return tracing.__torch_dispatch__(func, types, args, kwargs)
-        finally:
-            torch._C._set_dispatch_mode(tracing)
-
-    def _made_of_operations(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        kernel = next(func.py_kernels[key] for key in EAGER if key in func.py_kernels)
-        if func._name in ITSELF:
-            with self, AskMode(self.simulation):
-                return kernel(*args, **kwargs)
-
-        def inside(body: Any) -> Any:
-            def run(*given: Any, **options: Any) -> Any:
-                with self, AskMode(self.simulation):
-                    return body(*given, **options)
-
-            return run if callable(body) and not isinstance(body, Tensor) else body
-
-        return kernel(*map(inside, args), **{key: inside(each) for key, each in kwargs.items()})
 
 
 class AskMode(TorchFunctionMode):  # type: ignore[misc]
@@ -255,51 +178,3 @@ class AskMode(TorchFunctionMode):  # type: ignore[misc]
         device = kwargs.get("device") or data.device
         copied = data if func is torch.as_tensor else data.detach().clone()
         return copied.to(device, kwargs.get("dtype") or data.dtype)
-
-
-def moved(simulation: Simulation, func: Any, args: Any, kwargs: Any) -> Any:
-    tensor = args[0]
-    if isinstance(tensor, SimTensor):
-        return simulation.to(tensor, args[1:], kwargs)
-    if _asks_for_itself(tensor):
-        return type(tensor).__torch_function__(Tensor.to, (type(tensor),), args, kwargs)
-    if not is_plain(type(tensor)):
-        return wrapper_subclasses.moved(simulation, func, tensor, args[1:], kwargs)
-    asked = kwargs.get("device", args[1] if len(args) > 1 else kwargs.get("other"))
-    there = _names_cuda(asked) or any(
-        isinstance(each, SimTensor) for each in (asked, autograd_tensors.inside(tensor))
-    )
-    if there:
-        return simulation.to(tensor, args[1:], kwargs)
-    return func(*args, **kwargs)
-
-
-def to_cuda(simulation: Simulation, args: Any, kwargs: Any) -> Any:
-    from tensortrail.tracer.rehearsal import state
-
-    device = kwargs.get("device", args[1] if len(args) > 1 else None)
-    target = state.cuda(device)
-    non_blocking = kwargs.get("non_blocking", args[2] if len(args) > 2 else False)
-    options = {"non_blocking": True} if non_blocking else {}
-    tensor = args[0]
-    if _asks_for_itself(tensor):
-        return type(tensor).__torch_function__(Tensor.cuda, (type(tensor),), args, kwargs)
-    if is_plain(type(tensor)) or isinstance(tensor, SimTensor):
-        return simulation.to(tensor, (target,), options)
-    return tensor.to(simulation.plain_devices((target,), {})[0][0], **options)
-
-
-def _asks_for_itself(tensor: Any) -> bool:
-    """A plain subclass on the CPU with a `__torch_function__`, which was not asked yet."""
-    kind = type(tensor)
-    if kind in OURS or not is_plain(kind) or kind.__torch_function__ is SILENT:
-        return False
-    return bool(torch._C._is_torch_function_enabled())
-
-
-def _names_cuda(value: Any) -> bool:
-    if isinstance(value, str):
-        return value.startswith("cuda")
-    if isinstance(value, torch.device):
-        return bool(value.type == "cuda")
-    return type(value) is int

@@ -1,0 +1,31 @@
+"""The user's line at which an operation failed, also where the compiler traced it."""
+
+from __future__ import annotations
+
+import re
+from traceback import walk_tb
+
+from tensortrail.tracer.identity.sites import OWNERS, USER, Place, function_name
+
+_USER_CODE = re.compile(r'from user code:.*?\n\s+File "([^"\n]+)", line (\d+), in (\S+)', re.DOTALL)
+
+
+def line_in_compiled(error: BaseException) -> Place | None:
+    """The user's innermost line in the function that the compiler traced."""
+    found = _USER_CODE.search(str(error))
+    if found is None:
+        return None
+    frames = re.findall(r'File "([^"\n]+)", line (\d+), in (\S+)', str(error)[found.start() :])
+    own = [each for each in frames if OWNERS[each[0]] == USER]
+    file, line, function = own[-1] if own else frames[-1]
+    return file, int(line), function
+
+
+def last_line(error: BaseException) -> Place | None:
+    """The user's innermost line that the exception came through."""
+    found: Place | None = None
+    for frame, line in walk_tb(error.__traceback__):
+        code = frame.f_code
+        if OWNERS[code.co_filename] == USER:
+            found = code.co_filename, line, function_name(code)
+    return found

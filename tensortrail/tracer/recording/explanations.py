@@ -1,0 +1,72 @@
+"""What the recording that is on says of exceptions and tests while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tensortrail.rules.timeline import Did
+from tensortrail.tracer.events.names_at_end import name_what_lives
+
+if TYPE_CHECKING:
+    from tensortrail.findings import Finding
+    from tensortrail.tracer.events.recorder import Recorder
+    from tensortrail.tracer.explaining.explanation import Explanation
+    from tensortrail.tracer.reading.timeline import RunTimeline
+
+
+class Explanations:
+    def __init__(self, recorder: Recorder, directory: str, rank: Callable[[], Any]) -> None:
+        self._recorder, self._directory, self._rank = recorder, directory, rank
+        self.findings: Sequence[Finding] = ()
+        """Those that the last explanation told."""
+
+    def failed(self, test: str) -> None:
+        """An exception has left the test that runs."""
+        self._recorder.guarded(lambda of: of.note(Did.PHASE, facts={"failed": test}))
+
+    def explained(self, error: BaseException, phase: str = "", color: bool = False) -> str:
+        """What an exception that leaves the program, or the phase, has to do with where its tensors
+        are."""
+        from tensortrail.tracer.explaining.causes import chain
+        from tensortrail.tracer.explaining.explanation import explain
+
+        recorder = self._recorder
+        recorder.guarded(lambda of: of.failures.escaped(error))
+        failures = recorder.failures
+        errors = list(chain(error))
+        return self._told(lambda: explain(error, failures, self._opened, phase), color, errors)
+
+    def found_in(self, phase: str) -> str:
+        """What the rules find in the phase of that name that runs now; empty if nothing."""
+        from tensortrail.tracer.explaining.findings_in_phase import explain_phase
+
+        return self._told(lambda: explain_phase(phase, self._opened()), False)
+
+    def _opened(self) -> RunTimeline:
+        from tensortrail.tracer.reading.timeline import open_run
+
+        return open_run(self._directory)
+
+    def _told(
+        self,
+        explain: Callable[[], Explanation | None],
+        color: bool,
+        errors: Sequence[BaseException] = (),
+    ) -> str:
+        """The explanation as text. What it does is not recorded."""
+        from tensortrail.tracer.explaining.explanation_text import render
+
+        recorder = self._recorder
+        try:
+            recorder.active = False
+            name_what_lives(recorder, errors)
+            recorder.writer.flush()
+            told = explain()
+            self.findings = told.findings if told is not None else ()
+            return render(told, color, self._rank()) if told is not None else ""
+        except Exception as fault:
+            recorder.trouble(fault)
+            return ""
+        finally:
+            recorder.active = True
