@@ -11,7 +11,11 @@ from tensortrail.rules.devices._left_on_cpu import left_on_cpu
 from tensortrail.rules.devices._loaded_where import left_out_by_all
 from tensortrail.rules.devices._saved_here import source_of, where_it_is_saved
 from tensortrail.rules.devices._taken_from_file import used_as_state
-from tensortrail.rules.devices._why_mapped import accepted_and_dropped, of_another_path, why_it_matters
+from tensortrail.rules.devices._why_mapped import (
+    accepted_and_dropped,
+    of_another_path,
+    why_it_matters,
+)
 from tensortrail.rules.shared.in_tests import in_tests
 
 _SUBJECT = "without `map_location` the tensors go to the device they were saved from"
