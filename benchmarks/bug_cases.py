@@ -1,6 +1,7 @@
 """Real bugs, before and after their fix: what the lint reports on each.
 
     python benchmarks/bug_cases.py [--mirrors DIR] [--class NAME] [--project NAME] [--id ID] [--all]
+        [--whole]
 
 A case counts as flagged if a finding stands on the wrong lines before the fix and is gone after it.
 A finding that is still there after the fix was about something else, and is listed as such.
@@ -40,7 +41,7 @@ def main() -> None:
     options = arguments()
     if options.without_places:
         AsksForPlaces.places = lambda self, function: FunctionPlaces()  # type: ignore[method-assign]
-    sources = Sources(options.work, options.mirrors)
+    sources = Sources(options.work, options.mirrors, options.whole)
     cases = [each for each in read(options.cases) if wanted(each, options)]
     judge = partial(judge_case, sources, every_rule=options.all)
     results = judged(judge, cases, options.jobs)
@@ -65,6 +66,7 @@ def arguments() -> argparse.Namespace:
     add("--id", help="one case only")
     add("--part", choices=("tuning", "aside"), help="cases of this part only, of a file that tells")
     add("--all", action="store_true", help="with rules that are off by default")
+    add("--whole", action="store_true", help="beside all of the repository, as users have it")
     add("--without-places", action="store_true", help="nothing is inferred of places")
     add("--only-bugs", action="store_true", help="without the look-alikes")
     add("--jobs", type=int, default=1)

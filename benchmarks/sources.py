@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 
 HOST = "https://github.com"
+_TEXTS = frozenset({".py", ".pyi", ".toml", ".cfg", ".md", ".rst", ".txt", ".ipynb", ".sh"})
 _INSTALLED_BY = ("setup.py", "setup.cfg", "pyproject.toml")
 
 
@@ -19,15 +20,19 @@ class NotAvailable(OSError):
 class Sources:
     """Repositories from `mirrors` (bare, as owner+name/repo), or cloned without such a folder."""
 
-    def __init__(self, work: Path, mirrors: Path | None = None) -> None:
+    def __init__(self, work: Path, mirrors: Path | None = None, whole: bool = False) -> None:
         self._work = work
+        self._whole = whole
         self._mirrors = mirrors
         self._refused: set[str] = set()
         work.mkdir(parents=True, exist_ok=True)
 
     def package_at(self, repository: str, revision: str, path: str) -> Path:
         """A folder with the top folder of `path` at the revision, so that imports resolve, and with
-        what makes it a library: of a script at the top with all that lies beside it."""
+        what makes it a library: of a script at the top with all that lies beside it. `whole`: with
+        all texts of the repository, as who works on it has them."""
+        if self._whole:
+            return self._all_texts(repository, revision)
         parts = path.split("/")
         top = "/".join(parts[:2]) if parts[0] in ("src", "py", "bindings") else parts[0]
         target = self._work / f"{repository.replace('/', '+')}@{revision[:12]}" / top.split("/")[0]
@@ -40,6 +45,16 @@ class Sources:
             with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
                 tar.extractall(target.parent, filter="data")
         return target.parent
+
+    def _all_texts(self, repository: str, revision: str) -> Path:
+        target = self._work / f"{repository.replace('/', '+')}@{revision[:12]}-whole"
+        if not target.exists():
+            git = self._repository(repository)
+            command = ["git", "-C", str(git), "archive", revision, "--", *_texts(git, revision)]
+            archive = subprocess.run(command, capture_output=True, check=True).stdout
+            with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+                tar.extractall(target, filter="data")
+        return target
 
     def wheel(self, requirement: str) -> Path:
         """The Python files of a wheel."""
@@ -75,6 +90,14 @@ class Sources:
                 self._refused.add(repository)
                 raise NotAvailable(f"{repository} cannot be cloned") from error
         return target
+
+
+def _texts(git: Path, revision: str) -> list[str]:
+    """A pattern for each ending of texts that there is: git refuses those that match nothing."""
+    command = ["git", "-C", str(git), "ls-tree", "-r", "--name-only", revision]
+    listed = subprocess.run(command, capture_output=True, check=True, text=True).stdout
+    found = {Path(each).suffix for each in listed.splitlines()} & _TEXTS
+    return [f"*{each}" for each in sorted(found)]
 
 
 def _said_to_be_installed(git: Path, revision: str) -> list[str]:

@@ -11,9 +11,11 @@ _NUMBERED_GPU = pattern(
 )
 """Another GPU than the first, or one of which a variable has the number."""
 SETS_GPU = pattern(
-    rb"^[^#\n]*\bcuda\.set_device\(|^[ \t]*from torch\.cuda import [^#\n]*\bset_device\b",
+    rb"(?:\A|^(?![^\n]*\bcurrent_device\(\) !=)[^\n]*\n)[^#\n]*\bcuda\.set_device\("
+    rb"|^[ \t]*from torch\.cuda import [^#\n]*\bset_device\b",
     re.MULTILINE,
 )
+"""A process chooses its GPU. Who asks first whether another one is current follows a tensor."""
 NAMES_ACCELERATOR = pattern(
     rb"^[^#\n]*\b(?:(?:cuda|mps|xpu|hpu|npu)\b|(?:Accelerator|Trainer)\()", re.MULTILINE
 )

@@ -47,6 +47,8 @@ def of_library(world_of: Evaluating, called: Called, env: Environment) -> Held |
     dotted = called.dotted
     if dotted in factories() and not called.draws_around_tensors:
         return _fresh(world_of, called, env)
+    if dotted in names("on_gpu", "legacy"):
+        return Held(What.TENSOR, frozenset({Place(Where.LITERAL, "cuda", called.node)}))
     if (held := _on_the_cpu(called)) is not None:
         return held
     if dotted.endswith(".from_pretrained") and is_of_library(dotted.rpartition(".")[0]):

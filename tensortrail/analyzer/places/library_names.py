@@ -19,6 +19,12 @@ NAMES: Mapping[str, Mapping[str, str]] = {
   torch.Tensor torch.FloatTensor torch.LongTensor torch.IntTensor torch.BoolTensor
   torch.ByteTensor torch.HalfTensor torch.DoubleTensor""",
     },
+    "on_gpu": {
+        # A new tensor on the current GPU.
+        "legacy": """
+  torch.cuda.FloatTensor torch.cuda.LongTensor torch.cuda.IntTensor torch.cuda.BoolTensor
+  torch.cuda.ByteTensor torch.cuda.HalfTensor torch.cuda.DoubleTensor torch.cuda.BFloat16Tensor""",
+    },
     "host": {
         # Always answers on the CPU.
         "functions": """

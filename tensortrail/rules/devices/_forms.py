@@ -23,11 +23,24 @@ def is_of_tensor(module: Module, node: ast.expr) -> bool:
     if not isinstance(node, ast.Attribute) or node.attr != "device":
         return False
     base = node.value
-    if module.value_of(base).is_tensor:
+    if module.value_of(base).is_tensor or goes_to_an_operator(module, base):
         return True
     inner = base.value if isinstance(base, ast.Subscript) else base
     name = inner.attr if isinstance(inner, ast.Attribute) else ""
     return name in ("weight", "data", "_parameters", "_buffers", "bias")
+
+
+def goes_to_an_operator(module: Module, node: ast.expr) -> bool:
+    """`torch.ops.library.name(x)` in the same function: operators take tensors, lists and numbers,
+    and of these only a tensor has a device."""
+    function = module.function_of(node)
+    if function is None or not isinstance(node, ast.Name) or module.value_of(node).kinds:
+        return False
+    uses = (module.parent(each) for each in module.uses(node.id, function))
+    return any(
+        isinstance(each, ast.Call) and module.qualified(each.func).startswith("torch.ops.")
+        for each in uses
+    )
 
 
 def is_number(module: Module, node: ast.expr) -> bool:

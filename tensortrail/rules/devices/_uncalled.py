@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from tensortrail.rules.devices._dropped import is_provoked
+from tensortrail.rules.shared.given_devices import said_device
 from tensortrail.rules.shared.imports import imported_packages
 from tensortrail.rules.shared.moves import MOVES
 from tensortrail.rules.shared.objects import called, is_called, receiver
@@ -21,6 +22,7 @@ _FLAGS = frozenset("pin_memory non_blocking enabled use_cuda use_gpu cuda gpu us
 _SKIPS = frozenset(
     "pytest.mark.skipif pytest.mark.xfail unittest.skipIf unittest.skipUnless".split()
 )
+_GIVE_A_DEVICE = frozenset({"torch.cuda.current_device", "torch.get_default_device"})
 _JOBS = re.compile(
     r"torch\.(cuda|xpu|mps|npu)\.(empty_cache|synchronize|reset_\w+_stats|ipc_collect)"
 )
@@ -55,6 +57,26 @@ def _is_bound_inside(module: Module, node: ast.Name) -> bool:
             return True
         function = module.function_of(function)
     return False
+
+
+def devices_not_asked_for(module: Module) -> Iterator[ast.expr]:
+    """`torch.cuda.current_device` where a device is needed: as `device=`, in `.to(...)`, and as
+    one of two choices of which the other is a device."""
+    for node in module.nodes(ast.Attribute):
+        if module.qualified(node) not in _GIVE_A_DEVICE or is_called(module, node):
+            continue
+        above = module.parent(node)
+        if isinstance(above, ast.IfExp) and above.test is not node:
+            other = above.orelse if above.body is node else above.body
+            meant = module.value_of(other).is_only(Kind.DEVICE, Kind.DEVICE_STRING)
+            if meant and not is_called(module, above):
+                yield node
+        elif any(
+            said_device(module, each) is node
+            for each in module.ancestors(node)
+            if isinstance(each, ast.Call)
+        ):
+            yield node
 
 
 def is_condition(module: Module, node: ast.expr) -> bool:

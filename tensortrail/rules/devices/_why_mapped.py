@@ -50,7 +50,7 @@ def why_it_matters(module: Module, call: ast.Call) -> Why | None:
         for each in around:
             if (why := module.once(question, each)) is not None:
                 return why
-    return _of_another_path(module, call) or _of_the_project(module, call, around)
+    return of_another_path(module, call) or _of_the_project(module, call, around)
 
 
 def accepted_and_dropped(module: Module, call: ast.Call) -> Why | None:
@@ -180,12 +180,21 @@ def _is_for_a_gpu(module: Module, said: ast.expr) -> bool:
     return bool(passed) and all(each is not None and names_a_gpu(module, each) for each in passed)
 
 
-def _of_another_path(module: Module, call: ast.Call) -> Why | None:
+def of_another_path(module: Module, call: ast.Call) -> Why | None:
     """`torch.load(path, map_location=device)` of the same file, in the same function."""
-    source = module.text(call.args[0]) if call.args else ""
+    source = _opened(module, call)
     for each in module.calls("torch.load", inside=module.function_of(call)):
         told = len(each.args) > 1 or keyword(each, "map_location") is not None
-        if told and each.args and module.text(each.args[0]) == source:
+        if told and source and _opened(module, each) == source:
             says = f"line {each.lineno} says where the same file goes, and this does not"
             return Why(each, says, "`map_location` is given here")
     return None
+
+
+def _opened(module: Module, load: ast.Call) -> str:
+    """What is loaded, also through memory: `file` of `io.BytesIO(file.read())`."""
+    source = load.args[0] if load.args else None
+    match source:
+        case ast.Call(args=[ast.Call(func=ast.Attribute(value=file, attr="read"))]):
+            source = file
+    return module.text(source) if source is not None else ""

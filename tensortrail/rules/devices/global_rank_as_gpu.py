@@ -8,7 +8,7 @@ from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.given_devices import said_device
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import called
+from tensortrail.rules.shared.objects import called, is_self, keyword
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.shared.ranks import number, variable_read
 
@@ -24,7 +24,8 @@ class GlobalRankAsGpu(Rule):
     ## What it does
     Reports `torch.distributed.get_rank()`, or the variable `RANK`, where the number of a GPU
     belongs: `torch.cuda.set_device(rank)`, `x.to(rank)`, `x.cuda(rank)`, `device=rank`,
-    `torch.device("cuda", rank)` and `f"cuda:{rank}"`, directly or through a variable.
+    `device_ids=[rank]`, `torch.device("cuda", rank)` and `f"cuda:{rank}"`, directly, through a
+    variable, or as an attribute that the class sets to it.
 
     Not reported: `rank % torch.cuda.device_count()`, the rank in a group, and code under a
     condition about the number of machines.
@@ -100,6 +101,25 @@ def placed(model):
 """,
             lines=(7,),
         ),
+        Bad(
+            """\
+import torch.distributed as dist
+
+class Checkpoints:
+    def __init__(self):
+        self._rank = None
+
+    @property
+    def rank(self):
+        if self._rank is None:
+            self._rank = dist.get_rank()
+        return self._rank
+
+    def saved(self):
+        dist.barrier(device_ids=[self.rank])
+""",
+            lines=(14,),
+        ),
     )
     good = (
         Good(
@@ -110,6 +130,20 @@ import torch.distributed as dist
 def started(model):
     torch.cuda.set_device(dist.get_rank() % torch.cuda.device_count())
     return model.cuda()
+"""
+        ),
+        Good(
+            """\
+import os
+import torch.distributed as dist
+
+class Checkpoints:
+    def __init__(self):
+        self.rank = dist.get_rank()
+        self.gpu = int(os.environ["LOCAL_RANK"])
+
+    def saved(self):
+        dist.barrier(device_ids=[self.gpu])
 """
         ),
         Good(
@@ -142,7 +176,7 @@ def placed(model, nodes):
         if in_tests(module):
             return
         for said in _numbers_of_gpus(module):
-            if _is_global_rank(module, behind(module, said)) and not _asks_for_nodes(module, said):
+            if _is_global_rank(module, _made(module, said)) and not _asks_for_nodes(module, said):
                 yield self.finding(
                     module,
                     said,
@@ -159,6 +193,8 @@ def _numbers_of_gpus(module: Module) -> Iterator[ast.expr]:
             yield said
         elif called(call) in _TAKES_NUMBER and call.args:
             yield call.args[0]
+        elif isinstance(listed := keyword(call, "device_ids"), ast.List) and len(listed.elts) == 1:
+            yield listed.elts[0]
         elif module.qualified(call.func) == "torch.device" and call.args:
             yield call.args[-1]
     for text in module.nodes(ast.JoinedStr):
@@ -166,6 +202,31 @@ def _numbers_of_gpus(module: Module) -> Iterator[ast.expr]:
             named = isinstance(before, ast.Constant) and str(before.value).endswith("cuda:")
             if named and isinstance(value, ast.FormattedValue):
                 yield value.value
+
+
+def _made(module: Module, node: ast.expr) -> ast.expr:
+    """What the variable was bound to, or the attribute in its class, also behind a property."""
+    cls = module.class_of(node)
+    if not isinstance(node, ast.Attribute) or not is_self(node.value) or cls is None:
+        return behind(module, node)
+    name = _behind_property(module, cls, node.attr)
+    stored = [
+        above.value
+        for each in module.members(name, cls)
+        if isinstance(each.ctx, ast.Store) and isinstance(above := module.parent(each), ast.Assign)
+    ]
+    told = [each for each in stored if not isinstance(each, ast.Constant)]
+    return told[0] if len(told) == 1 else node
+
+
+def _behind_property(module: Module, cls: ast.ClassDef, name: str) -> str:
+    """`_rank` of a property `rank` that returns `self._rank` in the end."""
+    for each in cls.body:
+        if isinstance(each, ast.FunctionDef) and each.name == name and each.decorator_list:
+            returned = [one.value for one in module.nodes(ast.Return, each)]
+            if len(returned) == 1 and isinstance(returned[0], ast.Attribute):
+                return returned[0].attr
+    return name
 
 
 def _is_global_rank(module: Module, made: ast.expr) -> bool:

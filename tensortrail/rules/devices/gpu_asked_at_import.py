@@ -23,13 +23,17 @@ class GpuAskedAtImport(Rule):
     nothing around asks whether there is a GPU, and the file or one that imports it works without
     one too: it calls `torch.cuda.is_available()`, or lets somebody choose the CPU.
 
+    Reports also, in any file but programs and examples, a default that is the current GPU:
+    `device: int = torch.cuda.current_device()` of a class or function.
+
     Not reported: programs (`if __name__ == "__main__"`), examples, and files that import what only
     GPUs have, such as Triton.
 
     ## Why is this bad?
     Without a GPU the import raises, and all that imports the module fails with it, also where it
     would have used the CPU. With one, CUDA starts in every process that imports the module: before
-    it chooses its GPU, and before it forks workers, which then cannot use CUDA.
+    it chooses its GPU, and before it forks workers, which then cannot use CUDA. A default that
+    is asked for then stays the first GPU, whichever a process chooses later.
 
     ## What you may see
     ```
@@ -75,8 +79,48 @@ def loaded(model):
     return model.to("cuda" if torch.cuda.is_available() else "cpu")
 """,
         ),
+        Bad(
+            """\
+import torch
+from dataclasses import dataclass
+
+@dataclass
+class Arguments:
+    width: int = 1024
+    device: int = torch.cuda.current_device()
+
+def blank(n, device=torch.cuda.current_device()):
+    return torch.zeros(n, device=device)
+""",
+            lines=(7, 9),
+            instead="""\
+import torch
+from dataclasses import dataclass, field
+
+@dataclass
+class Arguments:
+    width: int = 1024
+    device: int = field(default_factory=torch.cuda.current_device)
+
+def blank(n, device=None):
+    return torch.zeros(n, device=torch.cuda.current_device() if device is None else device)
+""",
+        ),
     )
     good = (
+        Good(
+            """\
+import torch
+
+def started(rank):
+    torch.cuda.set_device(rank)
+
+    def blank(n, device=torch.cuda.current_device()):
+        return torch.zeros(n, device=device)
+
+    return blank
+"""
+        ),
         Good(
             """\
 import torch
@@ -122,6 +166,15 @@ if __name__ == "__main__":
             return
         asked = [each for each in asked_of_cuda(module) if module.function_of(each) is None]
         asked = [each for each in asked if not _is_in_a_lambda(module, each)]
+        for call in _current_by_default(module):
+            if call in asked:
+                asked.remove(call)
+            yield self.finding(
+                module,
+                call,
+                "this is asked once, when the file is imported: the default stays the GPU that was "
+                "the current one then, and the import raises without a GPU",
+            )
         if not asked or _is_for_gpus(module) or not module.may_use_cpu():
             return
         for call in asked:
@@ -131,6 +184,21 @@ if __name__ == "__main__":
                 f"`{one_line(module, call.func)}` raises without a GPU: the import does then, and "
                 "with one it starts CUDA",
             )
+
+
+def _current_by_default(module: Module) -> Iterator[ast.Call]:
+    """The current GPU as default of an argument or of a field."""
+    for call in module.calls("torch.cuda.current_device"):
+        above, around = module.parent(call), module.function_of(call)
+        if isinstance(above, ast.arguments):
+            if around is not None and module.function_of(around) is None:
+                yield call
+        elif (
+            around is None
+            and isinstance(above, (ast.Assign, ast.AnnAssign))
+            and (isinstance(module.parent(above), ast.ClassDef))
+        ):
+            yield call
 
 
 def _is_a_program(module: Module) -> bool:

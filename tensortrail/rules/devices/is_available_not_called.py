@@ -8,6 +8,7 @@ from tensortrail.findings import Finding, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Near, Rule
 from tensortrail.rules.devices._uncalled import (
     STEPS,
+    devices_not_asked_for,
     is_compared_with_bool,
     moves_not_made,
     questions_taken_for_answers,
@@ -45,6 +46,8 @@ class IsAvailableNotCalled(Rule):
     - functions of torch that answer yes or no (`torch.cuda.is_available`,
       `torch.backends.mps.is_available`, `torch.distributed.is_initialized` and the like) that are
       used without a call as a condition, or as a flag such as `pin_memory`;
+    - `torch.cuda.current_device` where a device is needed: as `device=`, in `.to(...)`, and as one
+      of two choices of which the other is a device;
     - moves without a call: `model.cuda` as a statement, `x = x.cuda`;
     - `model.eval`, `optimizer.zero_grad`, `loss.backward` and the like as a statement;
     - `torch.cuda.empty_cache` and the like as a statement.
@@ -76,6 +79,7 @@ class IsAvailableNotCalled(Rule):
     triggers = (
         *((Near(word, _uncalled(word), ("torch",))) for word in _QUESTIONS),
         *((Near(word, _statement(word), ("torch",))) for word in _JOBS),
+        *(Near(word, _uncalled(word), ("torch",)) for word in ("current_device", "default_device")),
         *((Near(f".{word}", _move(word), ("torch",))) for word in sorted(MOVES)),
     )
 
@@ -221,8 +225,41 @@ def train(model, loader, optimizer):
         optimizer.step()
 """,
         ),
+        Bad(
+            """\
+import torch
+
+def chosen():
+    return torch.cuda.current_device if torch.cuda.is_available() else torch.device("cpu")
+
+def blank(n):
+    return torch.zeros(n, device=torch.cuda.current_device)
+""",
+            lines=(4, 7),
+            fixed="""\
+import torch
+
+def chosen():
+    return torch.cuda.current_device() if torch.cuda.is_available() else torch.device("cpu")
+
+def blank(n):
+    return torch.zeros(n, device=torch.cuda.current_device())
+""",
+        ),
     )
     good = (
+        Good(
+            """\
+import torch
+
+def asked(number):
+    ask = torch.cuda.current_device if number is None else (lambda: number)
+    return ask()
+
+def kept(factory=torch.cuda.current_device):
+    return torch.zeros(2, device=factory())
+"""
+        ),
         Good("import torch\ndevice = 'cuda' if torch.cuda.is_available() else 'cpu'\n"),
         Good(
             """\
@@ -286,6 +323,14 @@ def move(parameter, args, library):
     def check(self, module: Module) -> Iterator[Finding]:
         for node, place in questions_taken_for_answers(module):
             yield self._question(module, node, place)
+        for device in devices_not_asked_for(module):
+            yield self.finding(
+                module,
+                device,
+                f"`{one_line(module, device)}` is a function that is not called, where a device "
+                "is needed",
+                fixes=[module.fix("call it", Safety.SAFE, module.insert_after(device, "()"))],
+            )
         for move in moves_not_made(module):
             edit = module.insert_after(move, "()")
             yield self.finding(

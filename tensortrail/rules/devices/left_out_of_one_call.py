@@ -9,6 +9,7 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._accepted import accepting, is_maker, is_weighted_layer, passes_on
 from tensortrail.rules.devices._customs import is_explained, is_followed_by, named
 from tensortrail.rules.devices._device_aware import is_in_module
+from tensortrail.rules.devices._own_layers import goes_into_own_layers
 from tensortrail.rules.devices._twins import is_moved_there_later
 from tensortrail.rules.shared.functions import functions, parameters
 from tensortrail.rules.shared.in_tests import in_tests
@@ -39,8 +40,9 @@ class LeftOutOfOneCall(Rule):
 
     - another call of the same function, layer or factory passes it;
     - a constructor makes other layers or tensors of the module on its `device`, and this one, or a
-      part of it that is a module of the project, without; or
-    - this call is given the `device`, and another one both `device` and `dtype`.
+      part of it that is a module of the project, without;
+    - this call is given the `device`, and another one both `device` and `dtype`; or
+    - what it makes goes into a layer of the object, as in `self.decoder(tokens)`.
 
     All others are reported only if the rule is selected (`--select DEV541`), and a `dtype` not at
     all. The same is true of buffers, names that contain `cpu` or `host`, and functions outside of
@@ -146,6 +148,37 @@ class Shards(nn.Module):
         self.spread = Spread(n, device=device)
 """,
         ),
+        Bad(
+            """\
+import torch
+from torch import nn
+
+class Sampler(nn.Module):
+    def __init__(self, encoder, decoder):
+        super().__init__()
+        self.encoder, self.decoder = encoder, decoder
+
+    def sample(self, rows, length, device=None):
+        found = self.encoder(torch.tensor(rows, device=device))
+        tokens = torch.full((1, length), 3)
+        return self.decoder(tokens[:, :2], found)
+""",
+            lines=(11,),
+            fixed="""\
+import torch
+from torch import nn
+
+class Sampler(nn.Module):
+    def __init__(self, encoder, decoder):
+        super().__init__()
+        self.encoder, self.decoder = encoder, decoder
+
+    def sample(self, rows, length, device=None):
+        found = self.encoder(torch.tensor(rows, device=device))
+        tokens = torch.full((1, length), 3, device=device)
+        return self.decoder(tokens[:, :2], found)
+""",
+        ),
     )
     good = (
         Good(
@@ -199,6 +232,9 @@ class Shards(nn.Module):
                     name == "device" and _is_part_of_a_module(module, function, call, given)
                 )
                 is_sure = is_sure or _is_half_of_a_pair(module, call, pairs)
+                is_sure = is_sure or (
+                    name == "device" and goes_into_own_layers(module, function, call)
+                )
                 is_sure = is_sure and not (name == "device" and _is_a_buffer(module, call))
                 is_sure = is_sure and not is_named_for_the_cpu(module, call)
                 is_sure = is_sure and not (name == "dtype" and _is_cast_later(module, call))

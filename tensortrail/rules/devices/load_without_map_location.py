@@ -11,7 +11,11 @@ from tensortrail.rules.devices._left_on_cpu import left_on_cpu
 from tensortrail.rules.devices._loaded_where import left_out_by_all
 from tensortrail.rules.devices._saved_here import source_of, where_it_is_saved
 from tensortrail.rules.devices._taken_from_file import used_as_state
-from tensortrail.rules.devices._why_mapped import accepted_and_dropped, why_it_matters
+from tensortrail.rules.devices._why_mapped import (
+    accepted_and_dropped,
+    of_another_path,
+    why_it_matters,
+)
 from tensortrail.rules.shared.in_tests import in_tests
 
 _SUBJECT = "without `map_location` the tensors go to the device they were saved from"
@@ -31,7 +35,8 @@ class LoadWithoutMapLocation(Rule):
     - Several processes run it: its file joins a process group and chooses a GPU, wraps a model
       with `device_ids`, uses the rank, or makes an `Accelerator`. Each process then takes memory
       of the GPU that the file names.
-    - Another branch of the function loads the same file with `map_location`.
+    - Another branch of the function loads the same file with `map_location`, also through memory
+      (`io.BytesIO(file.read())`).
     - The project saves this very file from wherever the model is, and a file that imports this one
       asks whether there is a GPU.
     - The function has a parameter `map_location` and never reads it.
@@ -194,6 +199,33 @@ def opened(path, map_location=None):
         return torch.load(file, map_location=map_location)
 """,
         ),
+        Bad(
+            """\
+import io
+import torch
+
+def restore(model, archive, where):
+    with archive.open("network.pt") as file:
+        try:
+            state = torch.load(file, map_location=where)
+        except io.UnsupportedOperation:
+            state = torch.load(io.BytesIO(file.read()))
+    model.load_state_dict(state)
+""",
+            lines=(9,),
+            fixed="""\
+import io
+import torch
+
+def restore(model, archive, where):
+    with archive.open("network.pt") as file:
+        try:
+            state = torch.load(file, map_location=where)
+        except io.UnsupportedOperation:
+            state = torch.load(io.BytesIO(file.read()), map_location="cpu")
+    model.load_state_dict(state)
+""",
+        ),
     )
     good = (
         Good(
@@ -283,6 +315,7 @@ def cached(path, names):
         asked = used_as_state(module, call)
         matters = asked and not is_harmless(module, call)
         why = why_it_matters(module, call) if matters else None
+        why = why or (of_another_path(module, call) if asked else None)
         why = why or (needs_no_gpu(module, call) if asked else None)
         why = why or accepted_and_dropped(module, call)
         fixes = [_mapped(module, call)]

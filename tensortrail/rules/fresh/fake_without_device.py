@@ -9,8 +9,10 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.fresh._meetings import returned, with_device
 from tensortrail.rules.shared.annotations import names_said
 from tensortrail.rules.shared.functions import functions
-from tensortrail.rules.shared.given_devices import under_device
+from tensortrail.rules.shared.given_devices import is_given_device, said_device, under_device
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.moves import named_device
+from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.shared.tensor_origin import is_factory
 from tensortrail.rules.view import FunctionNode
@@ -26,7 +28,8 @@ class FakeWithoutDevice(Rule):
     is given a tensor and is registered with `torch.library.register_fake`, `impl_abstract` and the
     like, by decorator or by call.
 
-    Reported as a note: a result that is made after none of the tensors.
+    Reported as a note: a result that is made after none of the tensors, and one that is made on
+    meta.
 
     ## Why is this bad?
     Tracing stops over two devices, or the graph copies data to the CPU: `torch.compile` and
@@ -98,6 +101,35 @@ def _(parts: List[Optional[torch.Tensor]], n: int) -> torch.Tensor:
 """,
             lines=(7,),
         ),
+        Bad(
+            """\
+import torch
+
+@torch.library.register_fake("mine::quantized")
+def _(x: torch.Tensor):
+    values = torch.empty_like(x, dtype=torch.int8)
+    scale = torch.empty([], dtype=x.dtype)
+    return values, scale
+
+@torch.library.register_fake("mine::joined")
+def _(x: torch.Tensor, device: torch.device):
+    return x.new_empty([3], device=torch.device("meta"))
+""",
+            lines=(6, 11),
+            fixed="""\
+import torch
+
+@torch.library.register_fake("mine::quantized")
+def _(x: torch.Tensor):
+    values = torch.empty_like(x, dtype=torch.int8)
+    scale = torch.empty([], dtype=x.dtype, device=x.device)
+    return values, scale
+
+@torch.library.register_fake("mine::joined")
+def _(x: torch.Tensor, device: torch.device):
+    return x.new_empty([3], device=torch.device("meta"))
+""",
+        ),
     )
     good = (
         Good(
@@ -143,6 +175,14 @@ def _(x: torch.Tensor, n: int):
                     f"wherever `{tensor}` is",
                     severity=None if _looks_at_a_tensor(module, function) else Severity.NOTE,
                     fixes=[fix if tensor.isidentifier() else None],
+                )
+            for made in _on_meta(module, function) if tensor else ():
+                yield self.finding(
+                    module,
+                    made,
+                    f"a fake tensor says which device it stands for: this one is on meta, wherever "
+                    f"`{tensor}` is",
+                    severity=Severity.NOTE,
                 )
 
 
@@ -201,6 +241,25 @@ def _is_sequence(name: str) -> bool:
 
 def _answers(module: Module, function: FunctionNode) -> Iterator[ast.Call]:
     """Factories without a device whose result is returned as it is."""
-    for made in returned(module, function):
+    for made in dict.fromkeys((*returned(module, function), *_parts(module, function))):
         if is_factory(module, made) and not under_device(module, made):
+            yield made
+
+
+def _parts(module: Module, function: FunctionNode) -> Iterator[ast.Call]:
+    """What the parts of a returned tuple are made by; without a dimension they meet nothing, and
+    are copied to another device all the same."""
+    for statement in module.nodes(ast.Return, function):
+        for part in statement.value.elts if isinstance(statement.value, ast.Tuple) else ():
+            made = behind(module, part)
+            if isinstance(made, ast.Call) and not is_given_device(module, made):
+                yield made
+
+
+def _on_meta(module: Module, function: FunctionNode) -> Iterator[ast.Call]:
+    for statement in module.nodes(ast.Return, function):
+        made = behind(module, statement.value) if statement.value is not None else None
+        said = said_device(module, made) if isinstance(made, ast.Call) else None
+        named = named_device(module, said) if said is not None else None
+        if isinstance(made, ast.Call) and isinstance(named, ast.Constant) and named.value == "meta":
             yield made

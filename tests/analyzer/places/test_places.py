@@ -64,6 +64,7 @@ def inside(
         ("torch.zeros(2, device=device)", "device(device)"),
         ("torch.zeros(2, device=x.device)", "of(x)"),
         ("torch.zeros(2, device='cuda:1')", "literal(cuda)"),
+        ("torch.cuda.FloatTensor(2, 3).fill_(1)", "literal(cuda)"),
         ("torch.zeros(2, device='meta')", "meta"),
         ("torch.zeros(2, device=torch.device('cpu'))", "literal(cpu)"),
         ("torch.zeros(2, device=torch.device(type='cuda', index=n))", "literal(cuda)"),

@@ -37,3 +37,24 @@ def test_what_a_caller_may_give_is_a_note(
     body = f"    {test}:\n        {then}\n{rest}    return total\n"
     found = run(all_rules()["DEV513"], HEAD + body)
     assert [each.severity for each in found] == [severity]
+
+
+@pytest.mark.parametrize(
+    ("use", "told"),
+    [
+        ("torch.ops.library.gru(x, n)", True),  # of what operators take, only tensors have a device
+        ("library.gru(x, n)", False),
+        ("n.gru(x)", False),
+    ],
+)
+def test_what_has_a_device_and_goes_to_an_operator_is_a_tensor(use: str, told: bool) -> None:
+    source = f"""
+import torch
+import library
+
+def gru(x, n):
+    if x.device == torch.device("xpu"):
+        return {use}
+    return None
+"""
+    assert bool(list(run(all_rules()["DEV513"], source))) is told

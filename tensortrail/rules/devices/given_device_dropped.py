@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Safety, Severity
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shared.in_tests import in_tests
+
+
+class GivenDeviceDropped(Rule):
+    """A device that was given is thrown away where the machine has no GPU.
+
+    ## What it does
+    Reports `device or "cuda" if available else "cpu"`: `or` binds closer than `if`, so that the
+    `device` is used in one of the two cases only.
+
+    Not reported: conditions that ask for the device.
+
+    ## Why is this bad?
+    Who gives `"mps"`, `"xpu"` or another device gets the CPU, and nothing is said of it.
+
+    ## Fix safety
+    Unsafe: the device that is given is then used whatever the machine has.
+
+    ## References
+    - huggingface/setfit, commit 6c8d739b0d
+    - autogluon/autogluon pull request 5764
+    """
+
+    code = "DEV667"
+    name = "given-device-dropped"
+    severity = Severity.WARNING
+    proven = False
+    triggers = (("else", '"cpu"', "or "), ("else", "'cpu'", "or "))
+
+    bad = (
+        Bad(
+            """\
+import torch
+
+def load(path, device=None):
+    device = device or "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.load(path, map_location=device)
+""",
+            lines=(4,),
+            fixed="""\
+import torch
+
+def load(path, device=None):
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    return torch.load(path, map_location=device)
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+class Model:
+    def load(self, gpu):
+        return torch.ones(2, device=(self.device or "cuda") if gpu else "cpu")
+""",
+            lines=(5,),
+            fixed="""\
+import torch
+
+class Model:
+    def load(self, gpu):
+        return torch.ones(2, device=self.device or ("cuda" if gpu else "cpu"))
+""",
+        ),
+    )
+    good = (
+        Good(
+            """\
+import torch
+
+def load(path, device=None):
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    return torch.load(path, map_location=device)
+"""
+        ),
+        Good(
+            """\
+import torch
+
+def load(path, device=None):
+    device = device or "cuda" if device != "cpu" else "cpu"
+    return torch.load(path, map_location=device)
+"""
+        ),
+        Good('def load(path, name):\n    return name or "auto" if path else "cpu"\n'),
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        if in_tests(module):
+            return
+        for chosen in module.nodes(ast.IfExp):
+            given = _given(chosen)
+            if given is not None and module.text(given) not in module.text(chosen.test):
+                yield self._found(module, chosen, given)
+
+    def _found(self, module: Module, chosen: ast.IfExp, given: ast.expr) -> Finding:
+        shown = module.text(given)
+        test, cpu = module.text(chosen.test), module.text(chosen.orelse)
+        edit = module.replace(chosen, f'{shown} or ("cuda" if {test} else {cpu})')
+        return self.finding(
+            module,
+            chosen,
+            f"where `{test}` is false this is the CPU, whatever `{shown}` says",
+            fixes=[module.fix("keep what is given", Safety.UNSAFE, edit)],
+        )
+
+
+def _given(chosen: ast.IfExp) -> ast.expr | None:
+    """`device` of `device or "cuda" if available else "cpu"`."""
+    match chosen:
+        case ast.IfExp(body=ast.BoolOp(op=ast.Or(), values=[given, gpu]), orelse=cpu):
+            return given if _is(gpu, "cuda") and _is(cpu, "cpu") else None
+    return None
+
+
+def _is(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Constant) and node.value == name
