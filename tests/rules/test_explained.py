@@ -6,7 +6,7 @@ import pytest
 
 from tensortrail.findings import Confidence, Finding, Severity, Site
 from tensortrail.rules import all_rules
-from tensortrail.rules.explained import without_explained
+from tensortrail.rules.explained import Weigh, without_explained
 
 RULES = [all_rules()[code]() for code in ("DEV532", "DEV534")]
 
@@ -40,10 +40,16 @@ def test_what_stays_is_as_severe_as_what_it_stands_for() -> None:
     assert (left.code, left.severity) == ("DEV532", Severity.ERROR)
 
 
-def test_in_code_an_error_of_a_rule_that_reports_notes_raises_nothing() -> None:
-    rules = [all_rules()[code]() for code in ("DEV521", "NEW305")]
-    both = [finding("DEV521", Severity.WARNING), finding("NEW305", Severity.ERROR)]
-    (in_code,) = without_explained(both, rules, in_code=True)
-    (in_run,) = without_explained(both, rules)
-    assert (in_code.code, in_code.severity) == ("DEV521", Severity.WARNING)
-    assert in_run.severity is Severity.ERROR
+def weighed(note: str) -> Weigh:
+    return lambda each: Severity.NOTE if each.code == note else each.severity
+
+
+def test_what_is_reported_as_a_note_makes_nothing_worse() -> None:
+    both = [finding("DEV532", Severity.WARNING), finding("DEV534", Severity.ERROR)]
+    (left,) = without_explained(both, RULES, weighed("DEV534"))
+    assert (left.code, left.severity) == ("DEV532", Severity.WARNING)
+
+
+def test_what_is_reported_as_a_note_explains_no_warning() -> None:
+    both = [finding("DEV532", Severity.WARNING), finding("DEV534", Severity.WARNING)]
+    assert [each.code for each in without_explained(both, RULES, weighed("DEV532"))] == ["DEV534"]

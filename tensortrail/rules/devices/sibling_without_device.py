@@ -198,6 +198,12 @@ def adjacency(pairs: torch.Tensor, count, sparse):
     return found
 """
         ),
+        Good(
+            "import torch\n\n\ndef summed(value):\n    if not value.is_cuda:\n"
+            "        value = value.cuda()\n    return value.sum()\n\n\ndef totals(x, rows):\n"
+            "    words = summed(torch.tensor(len(rows)))\n"
+            "    return words, summed(torch.tensor(rows[0], device=x.device))\n"
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -302,7 +308,25 @@ def _siblings(module: Module, function: FunctionNode, call: ast.Call) -> list[Si
         if way in mine and _says_something(module, function, call, other, way)
     ]
     found += _returned_beside(module, function, call, placed)
+    found = [each for each in found if not _is_moved_inside(module, each)]
     return [each for each in found if _are_enough(found, each.kind)]
+
+
+def _is_moved_inside(module: Module, sibling: Sibling) -> bool:
+    """The function that takes one after the other moves what it is given."""
+    if sibling.kind is not Kind.SAME_CALLEE or not isinstance(sibling.taken, ast.Call):
+        return False
+    name, cls = module.qualified(sibling.taken.func), module.class_of(sibling.taken)
+    facts = module.class_facts(cls) if cls is not None and name.startswith("self.") else None
+    owners = [facts.name, *facts.bases] if facts is not None else []
+    names = [f"{each}.{name.removeprefix('self.')}" for each in owners] or [name]
+    return any(module.about(each, _moves_what_it_is_given) for each in names)
+
+
+def _moves_what_it_is_given(module: Module, function: ast.AST) -> bool:
+    moves = module.calls(*TO_DEVICE, inside=function)
+    given = {each.arg for each in module.nodes(ast.arg, function)}
+    return any(isinstance(each, ast.Name) and each.id in given for each in map(receiver, moves))
 
 
 def _returned_beside(
