@@ -26,6 +26,8 @@ ADDRESSES = (
     "torch.hub.load_state_dict_from_url",
     "torch.utils.model_zoo.load_url",
 )
+PROGRAM = "torch.jit.load"
+"""Loads a compiled module, whose weights and constants lie where they were saved from."""
 _PATHS_OF_THIS_RUN = frozenset({"best_model_path", "last_model_path"})
 """Of Lightning's ModelCheckpoint."""
 

@@ -9,13 +9,14 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._accepted import accepting, is_maker, is_weighted_layer, passes_on
 from tensortrail.rules.devices._customs import is_explained, is_followed_by, named
 from tensortrail.rules.devices._device_aware import is_in_module
+from tensortrail.rules.devices._parts import is_a_part, parts_without_device
 from tensortrail.rules.devices._twins import is_moved_there_later
 from tensortrail.rules.shared.functions import functions, parameters
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import keyword_given
 from tensortrail.rules.shared.moves import MODULE_TO_DEVICE, TO_DTYPE
 from tensortrail.rules.shared.named_for_cpu import is_named_for_the_cpu
-from tensortrail.rules.shared.objects import called, is_self
+from tensortrail.rules.shared.objects import called
 from tensortrail.rules.view import FunctionNode
 
 _KEEPS = frozenset({"as_tensor", "asarray"})
@@ -39,7 +40,8 @@ class LeftOutOfOneCall(Rule):
 
     - another call of the same function, layer or factory passes it;
     - a constructor makes other layers or tensors of the module on its `device`, and this one, or a
-      part of it that is a module of the project, without; or
+      part of it that is a module of the project, without;
+    - a constructor only keeps its `device` (`self.device = device`), and such a part takes one; or
     - this call is given the `device`, and another one both `device` and `dtype`.
 
     All others are reported only if the rule is selected (`--select DEV541`), and a `dtype` not at
@@ -146,6 +148,47 @@ class Shards(nn.Module):
         self.spread = Spread(n, device=device)
 """,
         ),
+        Bad(
+            """\
+import torch
+from torch import nn
+
+class Layers(nn.Module):
+    def __init__(self, n, device=None):
+        super().__init__()
+        self.device = device
+        self.net = nn.Linear(n, n)
+
+    def forward(self, rows):
+        return self.net(torch.as_tensor(rows, device=self.device))
+
+class Actor(nn.Module):
+    def __init__(self, n, device="cpu"):
+        super().__init__()
+        self.device = device
+        self.last = Layers(n)
+""",
+            lines=(17,),
+            fixed="""\
+import torch
+from torch import nn
+
+class Layers(nn.Module):
+    def __init__(self, n, device=None):
+        super().__init__()
+        self.device = device
+        self.net = nn.Linear(n, n)
+
+    def forward(self, rows):
+        return self.net(torch.as_tensor(rows, device=self.device))
+
+class Actor(nn.Module):
+    def __init__(self, n, device="cpu"):
+        super().__init__()
+        self.device = device
+        self.last = Layers(n, device=device)
+""",
+        ),
     )
     good = (
         Good(
@@ -179,6 +222,8 @@ class Shards(nn.Module):
             for name in ("device", "dtype"):
                 if name in names:
                     yield from self._function(module, function, name)
+            for part, kept in parts_without_device(module, function):
+                yield self._part(module, part, kept)
 
     def _function(self, module: Module, function: FunctionNode, name: str) -> Iterator[Finding]:
         given = [
@@ -204,6 +249,17 @@ class Shards(nn.Module):
                 is_sure = is_sure and not (name == "dtype" and _is_cast_later(module, call))
                 if is_sure or name == "device":
                     yield self._reported(module, call, name, given or pairs, is_sure)
+
+    def _part(self, module: Module, part: ast.Call, kept: ast.Assign) -> Finding:
+        edit = keyword_given(module, part, "device", "device")
+        return self.finding(
+            module,
+            part,
+            f"this part takes a device and is given none; line {kept.lineno} keeps the one that "
+            "the module is given",
+            trail=[(kept, "the module keeps its device")],
+            fixes=(module.fix("pass the device on", Safety.UNSAFE, edit) if edit else None,),
+        )
 
     def _reported(
         self, module: Module, call: ast.Call, name: str, given: Sequence[ast.Call], is_sure: bool
@@ -317,21 +373,12 @@ def _is_a_buffer(module: Module, call: ast.Call) -> bool:
     )
 
 
-def _is_a_part(module: Module, call: ast.Call) -> bool:
-    """`self.spread = Spread(n)`, of a module of the project."""
-    above = module.parent(call)
-    targets = above.targets if isinstance(above, ast.Assign) else []
-    own = any(isinstance(each, ast.Attribute) and is_self(each.value) for each in targets)
-    facts = module.class_facts(module.qualified(call.func)) if own else None
-    return facts is not None and facts.is_module
-
-
 def _is_part_of_a_module(
     module: Module, function: FunctionNode, call: ast.Call, given: Sequence[ast.Call]
 ) -> bool:
     """A constructor makes other layers or tensors on its device, and this one is kept too."""
     made = any(is_maker(module, each) or is_weighted_layer(module, each) for each in given)
-    kept = is_weighted_layer(module, call) or _is_a_part(module, call)
+    kept = is_weighted_layer(module, call) or is_a_part(module, call)
     kept = kept or any(
         isinstance(each, ast.Call) and called(each) in _KEEPERS for each in module.ancestors(call)
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._converted import needs_no_gpu
-from tensortrail.rules.devices._harmless_loads import ADDRESSES, is_harmless, says_where
+from tensortrail.rules.devices._harmless_loads import ADDRESSES, PROGRAM, is_harmless, says_where
 from tensortrail.rules.devices._left_on_cpu import left_on_cpu
 from tensortrail.rules.devices._loaded_where import left_out_by_all
 from tensortrail.rules.devices._saved_here import source_of, where_it_is_saved
@@ -23,8 +23,9 @@ class LoadWithoutMapLocation(Rule):
     ## What it does
     Reports, as a note, `torch.load(path)` and `torch.hub.load_state_dict_from_url(url)` without
     `map_location`, if the result is used as weights or state (`load_state_dict`, `items()`, a key
-    named for weights) or is moved on (`.to(device)`), and the code has one of these signs. The
-    message names the line with the sign and, if the project has one, the line that saves the file:
+    named for weights) or is moved on (`.to(device)`), and the code has one of these signs.
+    `torch.jit.load(path)` likewise: all that it loads has weights. The message names the line with
+    the sign and, if the project has one, the line that saves the file:
 
     - The function, its class or its callers in the file can run without a GPU: they call
       `torch.cuda.is_available()`, or use a device from a variable, as in `model.to(device)`.
@@ -194,6 +195,23 @@ def opened(path, map_location=None):
         return torch.load(file, map_location=map_location)
 """,
         ),
+        Bad(
+            """\
+import torch
+
+def opened(path, device: torch.device):
+    program = torch.jit.load(path, _extra_files={"names": ""})
+    return torch.jit.freeze(program)
+""",
+            lines=(4,),
+            fixed="""\
+import torch
+
+def opened(path, device: torch.device):
+    program = torch.jit.load(path, _extra_files={"names": ""}, map_location=device)
+    return torch.jit.freeze(program)
+""",
+        ),
     )
     good = (
         Good(
@@ -254,7 +272,7 @@ def cached(path, names):
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):
             return
-        for call in module.calls("torch.load", *ADDRESSES):
+        for call in module.calls("torch.load", PROGRAM, *ADDRESSES):
             if not says_where(module, call) and not _was_just_saved(module, call):
                 yield self._found(module, call)
             elif (left_out := left_out_by_all(module, call)) is not None:
@@ -280,7 +298,7 @@ def cached(path, names):
 
     def _found(self, module: Module, call: ast.Call) -> Finding:
         """It says what fails where the code shows it, and nothing speaks against it."""
-        asked = used_as_state(module, call)
+        asked = _holds_weights(module, call)
         matters = asked and not is_harmless(module, call)
         why = why_it_matters(module, call) if matters else None
         why = why or (needs_no_gpu(module, call) if asked else None)
@@ -304,6 +322,10 @@ def cached(path, names):
             trail=[(why.node, why.step)],
             fixes=fixes,
         )
+
+
+def _holds_weights(module: Module, call: ast.Call) -> bool:
+    return module.qualified(call.func) == PROGRAM or used_as_state(module, call)
 
 
 def _was_just_saved(module: Module, call: ast.Call) -> bool:
