@@ -236,8 +236,8 @@ class Module(Protocol):
         anything else; and what a file that others import tries out if it is run itself."""
 
     def is_for_users(self, node: ast.AST) -> bool:
-        """The project is a library, and no name around the node is private: its users may call
-        it, though nothing of the project does."""
+        """The project is a library, and its users may come to the node: no name around it is
+        private, or something of the project comes to it."""
 
     def calls_in_project(self, call: ast.Call) -> Sequence[ProjectCall]:
         """Calls of the same function or class in the files of the package, this one among them;

@@ -196,6 +196,17 @@ def test_what_only_users_of_a_library_call(tmp_path: Path, installed: bool, told
     assert bool(found_in_library(tmp_path, LIBRARY, installed)) is told
 
 
+MADE = "import torch\n\n\ndef marked(x: torch.Tensor):\n    "
+MARKED = MADE + "return torch.zeros(len(x), 3).scatter_(1, x, 1)\n"
+READ = MADE + "y = x.exp()\n    return y.detach().numpy()\n"
+
+
+@pytest.mark.parametrize(("text", "code"), [(MARKED, "DEV521"), (READ, "DEV503")])
+def test_users_of_a_library_may_have_a_gpu(tmp_path: Path, text: str, code: str) -> None:
+    assert found_in_library(tmp_path / "a", text, True) == {code}
+    assert not found_in_library(tmp_path / "b", text, False)
+
+
 def test_what_is_private_in_a_library(tmp_path: Path) -> None:
     assert not found_in_library(tmp_path, LIBRARY.replace("def read", "def _read"), True)
     assert not found_in_library(tmp_path, LIBRARY.replace("Saved", "_Saved"), True)
@@ -204,7 +215,7 @@ def test_what_is_private_in_a_library(tmp_path: Path) -> None:
 def found_in_library(folder: Path, text: str, installed: bool) -> set[str]:
     """Nothing of the package comes to the class."""
     package = folder / "net"
-    package.mkdir(exist_ok=True)
+    package.mkdir(parents=True, exist_ok=True)
     (folder / ("pyproject.toml" if installed else "main.py")).write_text("")
     (package / "__init__.py").write_text("from net import other\n")
     (package / "other.py").write_text("def other():\n    return 1\n")

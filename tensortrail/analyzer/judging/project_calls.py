@@ -118,13 +118,16 @@ class AsksForProjectCalls:
 
     def is_for_users(self, node: ast.AST) -> bool:
         file, reach = cast("ProjectFile", self), self._reach()
-        around = (each for each in (node, *file.tree.ancestors(node)) if isinstance(each, _NAMED))
-        names = (*file.name.split("."), *(each.name for each in around))
         library = reach.library(file.path) if reach is not None else None
-        if library is None or any(map(_is_private, names)):
+        if library is None:
             return False
         file.project.rest_on_all_of(file, [library])
-        return self._may_run(node)
+        return (self._is_public(node) or self._is_named(node)) and self._may_run(node)
+
+    def _is_public(self, node: ast.AST) -> bool:
+        file = cast("ProjectFile", self)
+        around = (each for each in (node, *file.tree.ancestors(node)) if isinstance(each, _NAMED))
+        return not any(map(_is_private, (*file.name.split("."), *(each.name for each in around))))
 
     def _may_run(self, node: ast.AST) -> bool:
         """If something comes to the function that the node stands in."""

@@ -42,7 +42,7 @@ def is_worth_telling(
     places = module.places(function)
     if any(has_shape_of_an_argument(module, places, each) for each in _makers(module, made.by)):
         return True
-    if is_stored_by_numbers(meeting) or not runs_on_gpus(module, meeting.node):
+    if is_stored_by_numbers(meeting) or not may_run_on_gpus(module, meeting.node):
         return False
     meant = is_beforehand(module, function) or is_traced(module, meeting.node)
     return not (meant or answers_elsewhere(module, function))
@@ -61,6 +61,11 @@ def runs_on_gpus(module: Module, node: ast.AST) -> bool:
     cls = module.class_of(node)
     facts = module.class_facts(cls) if cls is not None else None
     return facts is not None and any(module.about(each, _may_use_gpu) for each in facts.bases)
+
+
+def may_run_on_gpus(module: Module, node: ast.AST) -> bool:
+    """The same; and the users of a library may have one, whatever it names."""
+    return runs_on_gpus(module, node) or module.is_for_users(node)
 
 
 def _may_use_gpu(module: Module, _: ast.AST) -> bool:
