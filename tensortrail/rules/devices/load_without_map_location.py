@@ -12,6 +12,7 @@ from tensortrail.rules.devices._loaded_where import left_out_by_all
 from tensortrail.rules.devices._saved_here import source_of, where_it_is_saved
 from tensortrail.rules.devices._taken_from_file import used_as_state
 from tensortrail.rules.devices._why_mapped import accepted_and_dropped, why_it_matters
+from tensortrail.rules.devices._wrapped_loads import loaded_without_location
 from tensortrail.rules.shared.in_tests import in_tests
 
 _SUBJECT = "without `map_location` the tensors go to the device they were saved from"
@@ -24,7 +25,8 @@ class LoadWithoutMapLocation(Rule):
     Reports, as a note, `torch.load(path)` and `torch.hub.load_state_dict_from_url(url)` without
     `map_location`, if the result is used as weights or state (`load_state_dict`, `items()`, a key
     named for weights) or is moved on (`.to(device)`), and the code has one of these signs.
-    `torch.jit.load(path)` likewise: all that it loads has weights. The message names the line with
+    `torch.jit.load(path)` likewise, and a function of the project that takes the `map_location` for
+    `torch.load`, where a call leaves it out and another gives it. The message names the line with
     the sign and, if the project has one, the line that saves the file:
 
     - The function, its class or its callers in the file can run without a GPU: they call
@@ -92,6 +94,7 @@ class LoadWithoutMapLocation(Rule):
         ("load_file(", "device"),
         ("load_url(", "torch"),
         ("load_state_dict_from_url(", "torch"),
+        ("load_state_dict(", "torch"),
     )
 
     bad = (
@@ -212,6 +215,35 @@ def opened(path, device: torch.device):
     return torch.jit.freeze(program)
 """,
         ),
+        Bad(
+            """\
+import torch
+
+def read(path, place=None):
+    return torch.load(path, map_location=place)
+
+def restored(model, path, device):
+    state = read(path)
+    model.to(device).load_state_dict(state["model"])
+
+def evaluated(model, path, device):
+    model.load_state_dict(read(path, place=device))
+""",
+            lines=(7,),
+            fixed="""\
+import torch
+
+def read(path, place=None):
+    return torch.load(path, map_location=place)
+
+def restored(model, path, device):
+    state = read(path, place="cpu")
+    model.to(device).load_state_dict(state["model"])
+
+def evaluated(model, path, device):
+    model.load_state_dict(read(path, place=device))
+""",
+        ),
     )
     good = (
         Good(
@@ -284,6 +316,8 @@ def cached(path, names):
                     severity=Severity.NOTE,
                     confidence=Confidence.MEDIUM,
                 )
+        for call, name in loaded_without_location(module):
+            yield self._found(module, call, name)
         for left in left_on_cpu(module):
             yield self.finding(
                 module,
@@ -296,19 +330,20 @@ def cached(path, names):
                 told=True,
             )
 
-    def _found(self, module: Module, call: ast.Call) -> Finding:
+    def _found(self, module: Module, call: ast.Call, location: str = "map_location") -> Finding:
         """It says what fails where the code shows it, and nothing speaks against it."""
+        subject = _SUBJECT.replace("map_location", location)
         asked = _holds_weights(module, call)
         matters = asked and not is_harmless(module, call)
         why = why_it_matters(module, call) if matters else None
         why = why or (needs_no_gpu(module, call) if asked else None)
         why = why or accepted_and_dropped(module, call)
-        fixes = [_mapped(module, call)]
+        fixes = [_mapped(module, call, location)]
         if why is None:
             return self.finding(
                 module,
                 call,
-                f"{_SUBJECT}, whether or not it is there",
+                f"{subject}, whether or not it is there",
                 severity=Severity.NOTE,
                 confidence=Confidence.MEDIUM,
                 fixes=fixes,
@@ -317,7 +352,7 @@ def cached(path, names):
         return self.finding(
             module,
             call,
-            f"{_SUBJECT}{where_it_is_saved(module, call)}: {why.says}",
+            f"{subject}{where_it_is_saved(module, call)}: {why.says}",
             confidence=Confidence.HIGH,
             trail=[(why.node, why.step)],
             fixes=fixes,
@@ -339,11 +374,11 @@ def _was_just_saved(module: Module, call: ast.Call) -> bool:
     return any(each is not None and module.text(each) in names for each in saved)
 
 
-def _mapped(module: Module, call: ast.Call) -> Fix | None:
+def _mapped(module: Module, call: ast.Call, location: str) -> Fix | None:
     last = call.keywords[-1].value if call.keywords else call.args[-1]
     device = _device_at_hand(module, call)
-    edit = module.insert_after(last, f", map_location={device}")
-    return module.fix(f"add `map_location={device}`", Safety.UNSAFE, edit)
+    edit = module.insert_after(last, f", {location}={device}")
+    return module.fix(f"add `{location}={device}`", Safety.UNSAFE, edit)
 
 
 def _device_at_hand(module: Module, call: ast.Call) -> str:
