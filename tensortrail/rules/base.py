@@ -138,7 +138,8 @@ class Rule:
         that is `told` is reported by default even where the notes of the rule are not."""
         severity = severity or self.severity
         if severity is not Severity.NOTE and self._is_for_nobody(module, node):
-            told, severity = told or severity is Severity.ERROR, Severity.NOTE
+            told = told or severity is Severity.ERROR or self._is_for_users(module, node)
+            severity = Severity.NOTE
         return Finding(
             code=self.code,
             name=self.name,
@@ -158,6 +159,9 @@ class Rule:
         if is_behind_the_end(module, node):
             return True
         return (self.needs_callers or module.has_programs()) and not module.is_used(node)
+
+    def _is_for_users(self, module: Module, node: ast.AST) -> bool:
+        return not is_behind_the_end(module, node) and module.is_for_users(node)
 
     def finding_in_run(
         self,

@@ -235,6 +235,10 @@ class Module(Protocol):
         `self.method(...)`), or under an attribute that its class sets to False and nothing to
         anything else; and what a file that others import tries out if it is run itself."""
 
+    def is_for_users(self, node: ast.AST) -> bool:
+        """The project is a library, and its users may come to the node: no name around it is
+        private, or something of the project comes to it."""
+
     def calls_in_project(self, call: ast.Call) -> Sequence[ProjectCall]:
         """Calls of the same function or class in the files of the package, this one among them;
         empty if it is not one of the package, or shares its name with another."""

@@ -124,7 +124,83 @@ CASES = [
         function("net", "net.to('cpu')", "del net", "torch.cuda.empty_cache()"),
         "import gc\n\ndef f(net):\n    net.to('cpu')\n    del net\n    gc.collect()\n\nkept = f\n",
     ),
+    (
+        "DEV537",
+        module("", more="+ self.mix(x.type(torch.FloatTensor))"),
+        module("", more="if n else x.type(torch.FloatTensor)"),
+    ),
+    (
+        "DEV537",
+        function("x: torch.Tensor, y: torch.Tensor", "keep = x.type(torch.FloatTensor)").replace(
+            "\n\nkept", "\n    return keep * y.to(x.device)\n\nkept"
+        ),
+        function("x: torch.Tensor, y: torch.Tensor", "y.to(x.device)").replace(
+            "\n\nkept", "\n    return x.type(torch.FloatTensor)\n\nkept"
+        ),
+    ),
+    (
+        "DEV521",
+        function(
+            "x: torch.Tensor, y: torch.Tensor, flat: bool",
+            "seen = torch.zeros(1) if flat else torch.zeros(x.shape[0], 1)",
+            "return y[:, None] + seen",
+        )
+        + BESIDE,
+        function(
+            "x: torch.Tensor, y: torch.Tensor, flat: bool",
+            "seen = torch.zeros(1) if flat else torch.zeros(9, 1)",
+            "return y[:, None] + seen",
+        )
+        + BESIDE,
+    ),
 ]
+
+LIBRARY = """\
+import torch
+from torch import nn
+
+
+class Saved(nn.Module):
+    def __init__(self, n, device: torch.device):
+        super().__init__()
+        self.mix = nn.Linear(n, n, device=device)
+
+    def read(self, path):
+        self.load_state_dict(torch.load(path))
+"""
+
+
+@pytest.mark.parametrize(("installed", "told"), [(True, True), (False, False)])
+def test_what_only_users_of_a_library_call(tmp_path: Path, installed: bool, told: bool) -> None:
+    assert bool(found_in_library(tmp_path, LIBRARY, installed)) is told
+
+
+MADE = "import torch\n\n\ndef marked(x: torch.Tensor):\n    "
+MARKED = MADE + "return torch.zeros(len(x), 3).scatter_(1, x, 1)\n"
+READ = MADE + "y = x.exp()\n    return y.detach().numpy()\n"
+
+
+@pytest.mark.parametrize(("text", "code"), [(MARKED, "DEV521"), (READ, "DEV503")])
+def test_users_of_a_library_may_have_a_gpu(tmp_path: Path, text: str, code: str) -> None:
+    assert found_in_library(tmp_path / "a", text, True) == {code}
+    assert not found_in_library(tmp_path / "b", text, False)
+
+
+def test_what_is_private_in_a_library(tmp_path: Path) -> None:
+    assert not found_in_library(tmp_path, LIBRARY.replace("def read", "def _read"), True)
+    assert not found_in_library(tmp_path, LIBRARY.replace("Saved", "_Saved"), True)
+
+
+def found_in_library(folder: Path, text: str, installed: bool) -> set[str]:
+    """Nothing of the package comes to the class."""
+    package = folder / "net"
+    package.mkdir(parents=True, exist_ok=True)
+    (folder / ("pyproject.toml" if installed else "main.py")).write_text("")
+    (package / "__init__.py").write_text("from net import other\n")
+    (package / "other.py").write_text("def other():\n    return 1\n")
+    (package / "saved.py").write_text(text)
+    request = CheckRequest(paths=(str(package),), cache_dir=None, siblings=False, jobs=1)
+    return {each.code for each in check(request).findings}
 
 
 @pytest.mark.parametrize(("code", "told", "silent"), CASES)

@@ -35,6 +35,7 @@ from tensortrail.rules.shared.functions import is_static
 from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Guard, GuardedStatement, Namesake, ProjectCall
 
+_NAMED = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _Found: TypeAlias = ProjectCall | Namesake | GuardedStatement
 
 
@@ -113,9 +114,26 @@ class AsksForProjectCalls:
         return file.project.uses.reach(folder) if folder is not None else None
 
     def is_used(self, node: ast.AST) -> bool:
-        if not self._is_named(node) or self._is_switched_off(node):
+        return self._is_named(node) and self._may_run(node)
+
+    def is_for_users(self, node: ast.AST) -> bool:
+        file, reach = cast("ProjectFile", self), self._reach()
+        library = reach.library(file.path) if reach is not None else None
+        if library is None:
             return False
-        if self._waits_for_nobody(node) or self._is_given_all_it_needs(node):
+        file.project.rest_on_all_of(file, [library])
+        return (self._is_public(node) or self._is_named(node)) and self._may_run(node)
+
+    def _is_public(self, node: ast.AST) -> bool:
+        file = cast("ProjectFile", self)
+        around = (each for each in (node, *file.tree.ancestors(node)) if isinstance(each, _NAMED))
+        return not any(map(_is_private, (*file.name.split("."), *(each.name for each in around))))
+
+    def _may_run(self, node: ast.AST) -> bool:
+        """If something comes to the function that the node stands in."""
+        if self._is_switched_off(node) or self._waits_for_nobody(node):
+            return False
+        if self._is_given_all_it_needs(node):
             return False
         return not is_self_test(cast("ProjectFile", self), node)
 
@@ -264,6 +282,10 @@ class AsksForProjectCalls:
     @cached_property
     def _rested_on(self) -> set[tuple[Callable[..., object], str]]:
         return set()
+
+
+def _is_private(name: str) -> bool:
+    return name.startswith("_") and not name.endswith("__")
 
 
 def _asked_by(guard: Guard) -> str:

@@ -51,7 +51,7 @@ def _callers(
 
 def _runs(other: ProjectFile, call: ast.Call, file: ProjectFile, function: FunctionNode) -> bool:
     """The call runs this function. The file may be open as it is on the disk, too: nodes differ."""
-    return other.places_of_file.runs(call) == Place(file.path, file.tree.qualname_of(function))
+    return other.places_of_file.called_by(call) == Place(file.path, file.tree.qualname_of(function))
 
 
 def _class_name(file: ProjectFile, function: FunctionNode) -> str:

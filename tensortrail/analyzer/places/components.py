@@ -36,6 +36,17 @@ def says_model(annotation: ast.expr, world: Named) -> bool:
     return bool(classes) and all(world.is_module_named(world.qualified(each)) for each in classes)
 
 
+def said_layer(annotation: ast.expr, world: Named) -> str | None:
+    """The `cls` of a module for which the annotation names a class of torch; None for others."""
+    classes = [world.qualified(each) for each in _members(annotation)]
+    if not classes or not all(each.startswith("torch.nn.") for each in classes):
+        return None
+    lasts = {each.rpartition(".")[2] for each in classes}
+    if lasts <= names("modules", "leaf"):
+        return "leaf"
+    return "" if lasts == {"Module"} else None
+
+
 def _members(annotation: ast.expr) -> Iterator[ast.expr]:
     """The alternatives of a union, without None."""
     if isinstance(annotation, ast.BinOp):

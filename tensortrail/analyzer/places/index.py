@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from tensortrail.analyzer.facts.classes import kind_of_class
 from tensortrail.analyzer.facts.project_file import Kinds, ProjectFile
@@ -15,13 +15,14 @@ from tensortrail.analyzer.places.arguments import argument_of
 from tensortrail.analyzer.places.attributes import class_kept, own_attribute
 from tensortrail.analyzer.places.components import is_of_library, may_be_model
 from tensortrail.analyzer.places.globals import Globals
+from tensortrail.analyzer.places.made_objects import maker_of
 from tensortrail.analyzer.places.results import CalledAs, Callee
 from tensortrail.analyzer.places.statements import Inference
 from tensortrail.analyzer.syntax.tree import SCOPES, Tree
 from tensortrail.rules.places import UNKNOWN_HELD, FunctionPlaces, Held, Place, What, Where
 from tensortrail.rules.shared.asked_as_modules import asked_as_modules
 from tensortrail.rules.text_of import text_of
-from tensortrail.rules.view import FunctionNode
+from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import ClassFacts, Kind
 
 A = TypeVar("A")
@@ -106,10 +107,11 @@ class PlacesOfFile:
     def passed(self, function: FunctionNode, parameter: str) -> Sequence[tuple[FunctionNode, Held]]:
         """What callers in this file pass for a parameter, with the caller."""
         found: list[tuple[FunctionNode, Held]] = []
+        top = cast("Module", self._module).top
         for call in self._module.calls(function.name):
-            caller = self.tree.outermost_function_of(call)
-            if caller is None or self.runs(call) is not function:
+            if self.called_by(call) is not function:
                 continue
+            caller = self.tree.outermost_function_of(call) or top
             given = argument_of(self.tree, function, call, parameter)
             if given is not None:
                 found.append((caller, self.places(caller).seen.get(given, UNKNOWN_HELD)))
@@ -213,6 +215,16 @@ class PlacesOfFile:
         place = self._place(dotted, SCOPES)
         found: FunctionNode | InProject | None = self._own_or_place(place)
         return found
+
+    def called_by(self, call: ast.Call) -> FunctionNode | InProject | None:
+        """The same, also of an object that is made just there, or under a name of its own:
+        `Net(8).step(x)`, `net.step(x)`."""
+        func = call.func
+        maker = maker_of(self.tree, func.value) if isinstance(func, ast.Attribute) else None
+        if maker is None:
+            return self.runs(call)
+        place = self._place(self.qualified(maker.func), ast.ClassDef)
+        return self._method_in(place, func.attr)  # type: ignore[attr-defined]
 
     def _method_of_self(self, cls: ast.ClassDef, name: str) -> FunctionNode | InProject | None:
         """`self.step()`, and `self.detect.step()` of an object that the class makes."""

@@ -6,7 +6,7 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 
-from tensortrail.analyzer.places.components import COMPONENT, says_model
+from tensortrail.analyzer.places.components import COMPONENT, said_layer, says_model
 from tensortrail.analyzer.places.library import names
 from tensortrail.analyzer.places.world import World
 from tensortrail.analyzer.syntax.tree import Tree
@@ -102,6 +102,9 @@ def _by_annotation(argument: ast.arg, world: World) -> Held | None:
         return NUMBER if not said & _BOXES else Held(What.BOX, each=NUMBER)
     if says_model(argument.annotation, world):
         return Held(What.MODULE, _where(name), path=name, cls=COMPONENT)
+    layer = said_layer(argument.annotation, world)
+    if layer is not None:
+        return Held(What.MODULE, _where(name), path=name, cls=layer)
     return Held(What.UNKNOWN, _where(name), path=name)
 
 

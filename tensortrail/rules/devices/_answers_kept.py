@@ -1,5 +1,5 @@
 """Methods that answer with what the object keeps, where the same method of a sibling asks for a
-device and puts it there."""
+device and puts it there; and devices that an object keeps."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from tensortrail.rules.devices._accepted import is_read
 from tensortrail.rules.shared.functions import parameters
+from tensortrail.rules.shared.objects import is_self
 from tensortrail.rules.view import FunctionNode, Module
 
 _PLAIN = frozenset({"object", "torch.nn.Module", "abc.ABC"})
@@ -56,3 +57,14 @@ def _is_kept(module: Module, value: ast.expr) -> bool:
     return bool(parts) and all(
         isinstance(each, ast.Attribute) and module.text(each.value) == "self" for each in parts
     )
+
+
+def other_devices_kept(module: Module, function: FunctionNode) -> Iterator[ast.Assign]:
+    """`self.where = next(model.parameters()).device`: the object keeps this device."""
+    for statement in module.nodes(ast.Assign, function):
+        value, target = statement.value, statement.targets[0]
+        own = isinstance(target, ast.Attribute) and is_self(target.value)
+        asked = isinstance(value, ast.Attribute) and value.attr == "device"
+        made = isinstance(value, ast.Call) and module.qualified(value.func) == "torch.device"
+        if own and (asked or made):
+            yield statement

@@ -182,14 +182,23 @@ def whose_shape(module: Module, places: FunctionPlaces, made: ast.Call) -> ast.e
 
 def has_its_shape(module: Module, places: FunctionPlaces, made: ast.AST, there: Place) -> bool:
     """`x * torch.linspace(0, 1, x.shape[2])`: it is made for the argument whose place it meets."""
+    return there.subject in _shaped_as(module, places, made)
+
+
+def has_shape_of_an_argument(module: Module, places: FunctionPlaces, made: ast.AST) -> bool:
+    """It is made for one of the tensors that the function is given, whichever it meets."""
+    return bool(_shaped_as(module, places, made))
+
+
+def _shaped_as(module: Module, places: FunctionPlaces, made: ast.AST) -> set[str]:
+    """The arguments that the sizes are read of."""
     if not isinstance(made, ast.Call):
-        return False
+        return set()
     asked = (whose_shape, whose_size, _whose_length)
     like = next(filter(None, (each(module, places, made) for each in asked)), None)
     held = places.seen.get(like) if like is not None else None
-    return held is not None and any(
-        each.where is Where.OF and each.subject == there.subject for each in held.places
-    )
+    found = held.places if held is not None else frozenset()
+    return {each.subject for each in found if each.where is Where.OF}
 
 
 def _whose_length(module: Module, places: FunctionPlaces, made: ast.Call) -> ast.expr | None:

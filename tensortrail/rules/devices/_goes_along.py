@@ -122,4 +122,6 @@ def _is_passed_along(module: Module, function: FunctionNode, subject: str, depth
 def _comes_along(module: Module, caller: FunctionNode, place: Place, depth: int) -> bool:
     if place.where is Where.OF:
         return goes_along(module, caller, place.subject, depth)
+    if place.where is Where.LITERAL:
+        return place.subject != "cpu"
     return place.where is Where.DEVICE or (place.where is Where.SELF and not sets_up(caller))

@@ -26,6 +26,8 @@ ADDRESSES = (
     "torch.hub.load_state_dict_from_url",
     "torch.utils.model_zoo.load_url",
 )
+PROGRAM = "torch.jit.load"
+"""Loads a compiled module, whose weights and constants lie where they were saved from."""
 _PATHS_OF_THIS_RUN = frozenset({"best_model_path", "last_model_path"})
 """Of Lightning's ModelCheckpoint."""
 
@@ -106,3 +108,14 @@ def _is_of_memory(module: Module, call: ast.Call) -> bool:
     source = source_of(call)
     made = (source, *module.value_of(source).origins)
     return any("BytesIO" in module.text(each) for each in made)
+
+
+def was_just_saved(module: Module, call: ast.Call) -> bool:
+    """A copy through memory: the tensors were here a moment ago."""
+    source = source_of(call)
+    while isinstance(source, ast.Call) and source.args:
+        source = source.args[0]
+    names = (module.text(source), module.text(source).partition(".")[0])
+    function = module.function_of(call)
+    saved = (module.argument(each, 1, "f") for each in module.calls("torch.save", inside=function))
+    return any(each is not None and module.text(each) in names for each in saved)

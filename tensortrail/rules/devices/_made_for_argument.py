@@ -6,7 +6,7 @@ from tensortrail.rules.devices._company import has_its_shape
 from tensortrail.rules.devices._device_aware import prepares, sets_up
 from tensortrail.rules.devices._goes_along import is_passed_from_the_cpu
 from tensortrail.rules.devices._lying import certainly, excluded, is_legal
-from tensortrail.rules.devices._weighed import runs_on_gpus
+from tensortrail.rules.devices._weighed import may_run_on_gpus
 from tensortrail.rules.places import Meeting, Place, What, Where
 from tensortrail.rules.view import FunctionNode, Module
 
@@ -31,6 +31,6 @@ def made_for_argument(
 
 
 def _may_be_on_a_gpu(module: Module, function: FunctionNode, there: Place) -> bool:
-    if sets_up(function) or prepares(module, function) or not runs_on_gpus(module, function):
+    if sets_up(function) or prepares(module, function) or not may_run_on_gpus(module, function):
         return False
     return not is_passed_from_the_cpu(module, function, there.subject)

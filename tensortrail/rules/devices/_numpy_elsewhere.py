@@ -30,7 +30,8 @@ def lies_elsewhere(module: Module, tensor: ast.expr) -> str | None:
     if is_moved_here(tensor) or _is_on_the_cpu(module, tensor):
         return None
     function, chain = module.function_of(tensor), _chain(tensor)
-    if not module.may_use_gpu() and not any(device_read(module, function or module.top)):
+    used = module.may_use_gpu() or module.is_for_users(tensor)
+    if not used and not any(device_read(module, function or module.top)):
         return None
     mover = _mover(module, chain)
     if mover is not None:

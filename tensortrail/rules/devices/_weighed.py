@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from tensortrail.findings import Severity
 from tensortrail.rules.devices._at_hand import device_read
 from tensortrail.rules.devices._beforehand import is_beforehand
-from tensortrail.rules.devices._company import has_its_shape
+from tensortrail.rules.devices._company import has_shape_of_an_argument
 from tensortrail.rules.devices._device_aware import answers_elsewhere
 from tensortrail.rules.devices._lying import is_stored_by_numbers
 from tensortrail.rules.devices._meant import is_certain, is_traced, may_be_meant
@@ -33,17 +34,24 @@ def weight(
 def is_worth_telling(
     module: Module, function: FunctionNode, meeting: Meeting, made: Place, there: Place
 ) -> bool:
-    """The function asks for devices, the tensor has the shape of what it meets, or nothing says
-    that the two may be on the CPU."""
+    """The function asks for devices, the tensor has the shape of an argument, or nothing says that
+    what it meets may be on the CPU."""
     if any(device_read(module, function)):
         return True
     assert made.by is not None
-    if has_its_shape(module, module.places(function), made.by, there):
+    places = module.places(function)
+    if any(has_shape_of_an_argument(module, places, each) for each in _makers(module, made.by)):
         return True
-    if is_stored_by_numbers(meeting) or not runs_on_gpus(module, meeting.node):
+    if is_stored_by_numbers(meeting) or not may_run_on_gpus(module, meeting.node):
         return False
     meant = is_beforehand(module, function) or is_traced(module, meeting.node)
     return not (meant or answers_elsewhere(module, function))
+
+
+def _makers(module: Module, made: ast.AST) -> Sequence[ast.AST]:
+    """What makes the tensor, here and in the other arm: `zeros(1) if flat else zeros(n, 1)`."""
+    above = module.parent(made)
+    return (above.body, above.orelse) if isinstance(above, ast.IfExp) else (made,)
 
 
 def runs_on_gpus(module: Module, node: ast.AST) -> bool:
@@ -53,6 +61,11 @@ def runs_on_gpus(module: Module, node: ast.AST) -> bool:
     cls = module.class_of(node)
     facts = module.class_facts(cls) if cls is not None else None
     return facts is not None and any(module.about(each, _may_use_gpu) for each in facts.bases)
+
+
+def may_run_on_gpus(module: Module, node: ast.AST) -> bool:
+    """The same; and the users of a library may have one, whatever it names."""
+    return runs_on_gpus(module, node) or module.is_for_users(node)
 
 
 def _may_use_gpu(module: Module, _: ast.AST) -> bool:

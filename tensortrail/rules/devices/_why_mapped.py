@@ -181,9 +181,14 @@ def _is_for_a_gpu(module: Module, said: ast.expr) -> bool:
 
 
 def of_another_path(module: Module, call: ast.Call) -> Why | None:
-    """`torch.load(path, map_location=device)` of the same file, in the same function."""
+    """`torch.load(path, map_location=device)` of the same file, in the same function; not where
+    that answers this one's error."""
     source = _opened(module, call)
+    tried = (each for each in module.ancestors(call) if isinstance(each, ast.Try))
+    answers = {handler for each in tried for handler in each.handlers}
     for each in module.calls("torch.load", inside=module.function_of(call)):
+        if not answers.isdisjoint(module.ancestors(each)):
+            continue
         told = len(each.args) > 1 or keyword(each, "map_location") is not None
         if told and source and _opened(module, each) == source:
             says = f"line {each.lineno} says where the same file goes, and this does not"

@@ -7,7 +7,7 @@ from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._accepted import accepting, accepts, is_maker, is_read
-from tensortrail.rules.devices._answers_kept import answered_as_kept
+from tensortrail.rules.devices._answers_kept import answered_as_kept, other_devices_kept
 from tensortrail.rules.devices._called_in_place import (
     is_called_early_or_by_others,
     stands_in_for_others,
@@ -26,6 +26,7 @@ from tensortrail.rules.shared.moves import MOVES, TO_DTYPE
 from tensortrail.rules.shared.never_given import is_never_given
 from tensortrail.rules.shared.objects import called
 from tensortrail.rules.shared.placeholders import is_placeholder
+from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.view import FunctionNode
 
 _PASSED_ON = pattern("device|dtype|map_location|offload")
@@ -52,6 +53,7 @@ class ArgumentDropped(Rule):
       class or method of the project;
     - `x.to(device=device)` without the `dtype` that the function has too, or the other way round;
     - a call of unknown code that is passed two of the other parameters by their names;
+    - `self.device = x.device`, which keeps another device than the one that was given;
     - a `return` of a stored value, where the same method of a sibling class reads the parameter.
 
     Not reported: a `dtype` if the result is cast, a device if the result is only an index.
@@ -159,6 +161,31 @@ class Exact(Inputs):
 """,
             lines=(13,),
         ),
+        Bad(
+            """\
+import torch
+
+class Shown:
+    def __init__(self, model, device):
+        self.model = model.eval()
+        self.device = next(self.model.parameters()).device
+
+    def shown(self, image):
+        return self.model(image.to(self.device))
+""",
+            lines=(6,),
+            instead="""\
+import torch
+
+class Shown:
+    def __init__(self, model, device):
+        self.model = model.eval().to(device)
+        self.device = device
+
+    def shown(self, image):
+        return self.model(image.to(self.device))
+""",
+        ),
     )
     good = (
         Good(
@@ -208,6 +235,7 @@ class Exact(Inputs):
             return
         if asked_for:
             yield from self._kept(module, function, name)
+            yield from self._replaced(module, function, name)
         for call, others in _passing_on(module, function, name):
             given = ", ".join(f"`{each}`" for each in others)
             is_note = not _is_half_a_pair(function, call, name)
@@ -224,6 +252,18 @@ class Exact(Inputs):
                 severity=Severity.NOTE,
                 trail=[(sibling, f"reads `{name}`"), (kept, "returned as it was stored")],
             )
+
+    def _replaced(self, module: Module, function: FunctionNode, name: str) -> Iterator[Finding]:
+        for kept in other_devices_kept(module, function) if name == "device" else ():
+            is_note = stands_in_for_others(module, function, name)
+            yield self.finding(
+                module,
+                kept,
+                f"`{name}` is never read in this function, which keeps "
+                f"`{one_line(module, kept.value)}` in its place",
+                severity=Severity.NOTE if is_note else None,
+            )
+            return
 
     def _reported(
         self, module: Module, call: ast.Call, name: str, what: str, is_note: bool

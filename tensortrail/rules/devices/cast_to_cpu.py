@@ -8,8 +8,11 @@ from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._device_aware import sets_up
 from tensortrail.rules.devices._lying import described, follows
+from tensortrail.rules.places import Where
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import MOVES, TO_DEVICE
+from tensortrail.rules.shared.objects import given
+from tensortrail.rules.view import FunctionNode
 
 _TYPE = re.compile(r"torch\.(cuda\.)?(\w+)Tensor")
 _DTYPES = {
@@ -29,7 +32,8 @@ class CastToCpu(Rule):
 
     Not reported: a result that is moved or read out, and code under a condition about devices.
 
-    The notes are off by default.
+    Reported by default only if a submodule takes the result, or an operation takes it together with
+    a tensor that is where the caller or the module is; the other notes if the rule is selected.
 
     ## Why is this bad?
     On a GPU, the next operation with another tensor raises: these names stand for a dtype *on the
@@ -120,6 +124,7 @@ class CastToCpu(Rule):
                 f"`{kind}Tensor` is a type on the CPU: this moves a tensor {described(there)} to "
                 "the CPU",
                 fixes=[_fix(module, call, kind)],
+                told=_meets_others(module, function, call),
             )
 
 
@@ -154,6 +159,25 @@ def _is_brought_back(module: Module, call: ast.Call) -> bool:
         and module.text(later.func.value) in names
         for later in module.later(statement, ast.Call)
     )
+
+
+def _meets_others(module: Module, function: FunctionNode, call: ast.Call) -> bool:
+    """`self.embed(x.type(torch.LongTensor))`, at once or by the name that it is bound to."""
+    statement, seen = module.statement_of(call), module.places(function).seen
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    names = {each.id for each in targets if isinstance(each, ast.Name)}
+    later = (each for each in module.later(statement, ast.Name) if each.id in names)
+    for use in (call, *later):
+        above = module.parent(use)
+        if isinstance(above, ast.Call) and use in given(above):
+            place = seen[above].only if above in seen else None
+            if place is not None and place.where is Where.SELF:
+                return True
+        elif isinstance(above, ast.BinOp):
+            other = seen.get(above.right if above.left is use else above.left)
+            if other is not None and follows(module, function, other) is not None:
+                return True
+    return False
 
 
 def _is_decided(module: Module, call: ast.Call) -> bool:

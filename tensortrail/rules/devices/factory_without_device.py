@@ -47,10 +47,11 @@ class FactoryWithoutDevice(Rule):
     - any tensor in a kernel of Triton or Numba (`kernel[grid]`), which runs on a GPU.
 
     An error if the other device is written out, else a note. These notes are off by default, unless
-    the function reads a device, or the tensor is made after the argument's shape: files of which
-    neither they nor what imports them names a GPU; an argument of a plain function, if no call in
-    the project passes it a tensor on a device; code that works on the CPU (a data set, an export,
-    numpy); packages that make a GPU the default device; a result that is moved at once.
+    the function reads a device, or the tensor is made after the shape of an argument: files of
+    which neither they nor what imports them names a GPU, but for what users of a library call; an
+    argument of a plain function, if no call in the project passes it a tensor on a device; code
+    that works on the CPU (a data set, an export, numpy); packages that make a GPU the default
+    device; a result that is moved at once.
 
     Not reported: an index, or a tensor without a dimension where a number would do.
 

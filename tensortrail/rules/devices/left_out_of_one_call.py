@@ -8,20 +8,17 @@ from tensortrail.findings import Confidence, Finding, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._accepted import accepting, is_maker, is_weighted_layer, passes_on
 from tensortrail.rules.devices._customs import is_explained, is_followed_by, named
-from tensortrail.rules.devices._device_aware import is_in_module
-from tensortrail.rules.devices._own_layers import goes_into_own_layers
-from tensortrail.rules.devices._twins import is_moved_there_later
+from tensortrail.rules.devices._left_out_surely import given_both, is_surely_meant
+from tensortrail.rules.devices._parts import parts_without_device
 from tensortrail.rules.shared.functions import functions, parameters
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import keyword_given
 from tensortrail.rules.shared.moves import MODULE_TO_DEVICE, TO_DTYPE
-from tensortrail.rules.shared.named_for_cpu import is_named_for_the_cpu
-from tensortrail.rules.shared.objects import called, is_self
+from tensortrail.rules.shared.objects import called
 from tensortrail.rules.view import FunctionNode
 
 _KEEPS = frozenset({"as_tensor", "asarray"})
 """Factories that leave a tensor where it is."""
-_KEEPERS = frozenset({"Parameter", "Buffer", "register_buffer", "register_parameter"})
 _OF_NUMBERS = frozenset({"zeros", "ones", "empty", "full", "rand", "randn", "linspace"})
 """Factories that make indices and counts seldom."""
 _OTHERS_FOR_EACH = 2
@@ -41,6 +38,7 @@ class LeftOutOfOneCall(Rule):
     - another call of the same function, layer or factory passes it;
     - a constructor makes other layers or tensors of the module on its `device`, and this one, or a
       part of it that is a module of the project, without;
+    - a constructor only keeps its `device` (`self.device = device`), and such a part takes one;
     - this call is given the `device`, and another one both `device` and `dtype`; or
     - what it makes goes into a layer of the object, as in `self.decoder(tokens)`.
 
@@ -179,6 +177,47 @@ class Sampler(nn.Module):
         return self.decoder(tokens[:, :2], found)
 """,
         ),
+        Bad(
+            """\
+import torch
+from torch import nn
+
+class Layers(nn.Module):
+    def __init__(self, n, device=None):
+        super().__init__()
+        self.device = device
+        self.net = nn.Linear(n, n)
+
+    def forward(self, rows):
+        return self.net(torch.as_tensor(rows, device=self.device))
+
+class Actor(nn.Module):
+    def __init__(self, n, device="cpu"):
+        super().__init__()
+        self.device = device
+        self.last = Layers(n)
+""",
+            lines=(17,),
+            fixed="""\
+import torch
+from torch import nn
+
+class Layers(nn.Module):
+    def __init__(self, n, device=None):
+        super().__init__()
+        self.device = device
+        self.net = nn.Linear(n, n)
+
+    def forward(self, rows):
+        return self.net(torch.as_tensor(rows, device=self.device))
+
+class Actor(nn.Module):
+    def __init__(self, n, device="cpu"):
+        super().__init__()
+        self.device = device
+        self.last = Layers(n, device=device)
+""",
+        ),
     )
     good = (
         Good(
@@ -212,6 +251,8 @@ class Sampler(nn.Module):
             for name in ("device", "dtype"):
                 if name in names:
                     yield from self._function(module, function, name)
+            for part, kept in parts_without_device(module, function):
+                yield self._part(module, part, kept)
 
     def _function(self, module: Module, function: FunctionNode, name: str) -> Iterator[Finding]:
         given = [
@@ -221,25 +262,26 @@ class Sampler(nn.Module):
             and called(each) not in MODULE_TO_DEVICE
             and module.function_of(each) is function
         ]
-        pairs = list(_given_both(module, function)) if name == "dtype" else []
+        pairs = list(given_both(module, function)) if name == "dtype" else []
         if not given and not pairs:
             return
         left = [each for each in _left_out(module, function, name) if _is_open(each)]
         if len(left) == 1 or _OTHERS_FOR_EACH * len(left) <= len(given or pairs):
             for call in left:
-                alike = name == "dtype" or is_in_module(module, call)
-                is_sure = (alike and _is_alike(module, call, given, left)) or (
-                    name == "device" and _is_part_of_a_module(module, function, call, given)
-                )
-                is_sure = is_sure or _is_half_of_a_pair(module, call, pairs)
-                is_sure = is_sure or (
-                    name == "device" and goes_into_own_layers(module, function, call)
-                )
-                is_sure = is_sure and not (name == "device" and _is_a_buffer(module, call))
-                is_sure = is_sure and not is_named_for_the_cpu(module, call)
-                is_sure = is_sure and not (name == "dtype" and _is_cast_later(module, call))
+                is_sure = is_surely_meant(module, function, call, name, given, left)
                 if is_sure or name == "device":
                     yield self._reported(module, call, name, given or pairs, is_sure)
+
+    def _part(self, module: Module, part: ast.Call, kept: ast.Assign) -> Finding:
+        edit = keyword_given(module, part, "device", "device")
+        return self.finding(
+            module,
+            part,
+            f"this part takes a device and is given none; line {kept.lineno} keeps the one that "
+            "the module is given",
+            trail=[(kept, "the module keeps its device")],
+            fixes=(module.fix("pass the device on", Safety.UNSAFE, edit) if edit else None,),
+        )
 
     def _reported(
         self, module: Module, call: ast.Call, name: str, given: Sequence[ast.Call], is_sure: bool
@@ -257,18 +299,6 @@ class Sampler(nn.Module):
             trail=tuple((each, f"given the {name}") for each in near),
             fixes=(module.fix(f"pass the {name} on", Safety.UNSAFE, edit) if edit else None,),
         )
-
-
-def _is_cast_later(module: Module, call: ast.Call) -> bool:
-    """What is computed after it is cast to the dtype: `torch.log(x).to(dtype)`."""
-    return any(
-        called(each) in ("to", "type") and any(map(_is_dtype, each.args))
-        for each in module.later(call, ast.Call)
-    )
-
-
-def _is_dtype(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name) and node.id == "dtype"
 
 
 def _is_open(call: ast.Call) -> bool:
@@ -311,64 +341,3 @@ def _is_usually_given(module: Module, call: ast.Call, name: str) -> bool:
     calls = [each for each in module.calls_in_project(call) if not each.is_open]
     passing = sum(name in each.given | each.written for each in calls)
     return passing * 2 >= len(calls) - 1
-
-
-def _is_alike(
-    module: Module, call: ast.Call, given: Sequence[ast.Call], left: Sequence[ast.Call]
-) -> bool:
-    """Another call of the same function is given it, and this is the only one without."""
-    if called(call) == "tensor" or is_moved_there_later(module, call, "device"):
-        return False  # numbers as often as not, or what becomes of it follows
-    callee = module.text(call.func)
-    same = [each for each in given if module.text(each.func) == callee]
-    return bool(same) and sum(module.text(each.func) == callee for each in left) == 1
-
-
-def _given_both(module: Module, function: FunctionNode) -> Iterator[ast.Call]:
-    """Calls that are given the `device` and the `dtype` of the function, moves too."""
-    if {"device", "dtype"} <= {each.arg for each in parameters(function)}:
-        for call in module.nodes(ast.Call, function):
-            both = passes_on(call, "device") and passes_on(call, "dtype")
-            if both and module.function_of(call) is function:
-                yield call
-
-
-def _is_half_of_a_pair(module: Module, call: ast.Call, pairs: Sequence[ast.Call]) -> bool:
-    """It is given the device; others of the function are given the device and the dtype. A norm
-    is often computed in full precision, and of a comparison the dtype is lost."""
-    if not pairs or called(call).endswith("Norm") or isinstance(module.parent(call), ast.Compare):
-        return False
-    return any(
-        each.arg == "device" and isinstance(each.value, ast.Name) and each.value.id == "device"
-        for each in call.keywords
-    )
-
-
-def _is_a_buffer(module: Module, call: ast.Call) -> bool:
-    """It holds what the constructor works out, which would be lost if it were made on meta with
-    the others; and it moves with the module."""
-    return any(
-        isinstance(above, ast.Call) and called(above) == "register_buffer"
-        for above in module.ancestors(call)
-    )
-
-
-def _is_a_part(module: Module, call: ast.Call) -> bool:
-    """`self.spread = Spread(n)`, of a module of the project."""
-    above = module.parent(call)
-    targets = above.targets if isinstance(above, ast.Assign) else []
-    own = any(isinstance(each, ast.Attribute) and is_self(each.value) for each in targets)
-    facts = module.class_facts(module.qualified(call.func)) if own else None
-    return facts is not None and facts.is_module
-
-
-def _is_part_of_a_module(
-    module: Module, function: FunctionNode, call: ast.Call, given: Sequence[ast.Call]
-) -> bool:
-    """A constructor makes other layers or tensors on its device, and this one is kept too."""
-    made = any(is_maker(module, each) or is_weighted_layer(module, each) for each in given)
-    kept = is_weighted_layer(module, call) or _is_a_part(module, call)
-    kept = kept or any(
-        isinstance(each, ast.Call) and called(each) in _KEEPERS for each in module.ancestors(call)
-    )
-    return function.name == "__init__" and made and kept

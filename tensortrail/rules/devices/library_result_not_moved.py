@@ -10,6 +10,7 @@ from tensortrail.rules.devices._beforehand import is_beforehand
 from tensortrail.rules.devices._device_aware import sets_up
 from tensortrail.rules.devices._lying import described, out_of_place
 from tensortrail.rules.devices._makers import makers_and_callers
+from tensortrail.rules.devices._mapped_models import Given, given_to_mapped_models
 from tensortrail.rules.devices._meant import is_certain
 from tensortrail.rules.places import Held, Meeting, Place, What, Where
 from tensortrail.rules.shared.in_tests import in_tests
@@ -35,7 +36,10 @@ class LibraryResultNotMoved(Rule):
 
     Also reports a tokenizer result that a model takes in a function with a device argument.
 
-    Not reported: a model with a `device_map`, which moves its own input.
+    A model with `device_map="auto"` counts as one on a GPU (a note): only if it is spread over
+    several devices, hooks move its inputs.
+
+    Not reported: a quantized model with a `device_map`, which may have such hooks on one GPU too.
 
     ## Why is this bad?
     On a GPU the call raises "Expected all tensors to be on the same device", often on a rare path,
@@ -121,6 +125,21 @@ class Painter:
             "    return text_encoder(inputs.input_ids, attention_mask=mask)[0]\n",
             lines=(7,),
         ),
+        Bad(
+            "from transformers import AutoModelForCausalLM, AutoTokenizer\n\n\n"
+            "def answer(name: str, question: str):\n"
+            "    tokenizer = AutoTokenizer.from_pretrained(name)\n"
+            "    model = AutoModelForCausalLM.from_pretrained(name, device_map='auto')\n"
+            "    inputs = tokenizer(question, return_tensors='pt')\n"
+            "    return model.generate(**inputs, max_new_tokens=20)\n",
+            lines=(8,),
+            instead="from transformers import AutoModelForCausalLM, AutoTokenizer\n\n\n"
+            "def answer(name: str, question: str):\n"
+            "    tokenizer = AutoTokenizer.from_pretrained(name)\n"
+            "    model = AutoModelForCausalLM.from_pretrained(name, device_map='auto')\n"
+            "    inputs = tokenizer(question, return_tensors='pt').to(model.device)\n"
+            "    return model.generate(**inputs, max_new_tokens=20)\n",
+        ),
     )
     good = (
         Good(
@@ -151,7 +170,8 @@ class Painter:
             "import torch\nfrom transformers import AutoModelForCausalLM, AutoTokenizer\n\n\n"
             "def answer(name: str, question: str):\n"
             "    tokenizer = AutoTokenizer.from_pretrained(name)\n"
-            "    model = AutoModelForCausalLM.from_pretrained(name, device_map='auto')\n"
+            "    model = AutoModelForCausalLM.from_pretrained(\n"
+            "        name, device_map='auto', load_in_8bit=True\n    )\n"
             "    return model.generate(**tokenizer(question, return_tensors='pt'))\n"
         ),
         Good(
@@ -227,7 +247,12 @@ class Trainer:
                     yield self._left(module, meeting, made)
         for asked, taken, device in left_where_asked_for(module):
             if asked not in reported:
+                reported.add(asked)
                 yield self._asked(module, asked, taken, device)
+        for each in given_to_mapped_models(module):
+            if each.made not in reported:
+                reported.add(each.made)
+                yield self._mapped(module, each)
 
     def _reported(
         self,
@@ -264,6 +289,20 @@ class Trainer:
             f"moved to `{device}`, which the function is given",
             severity=Severity.NOTE,
             trail=((asked, f"`{source}` returns CPU tensors"), (taken, "passed to a model")),
+        )
+
+    def _mapped(self, module: Module, given: Given) -> Finding:
+        source, line = module.text(given.made.func), given.made.lineno
+        return self.finding(
+            module,
+            given.call,
+            f"the result of `{source}` in line {line} is on the CPU: if the model fits on one GPU, "
+            "its `device_map` puts it there, and nothing moves what it is given",
+            severity=Severity.NOTE,
+            trail=(
+                (given.loaded, "placed by its device map"),
+                (given.made, f"`{source}` returns CPU tensors"),
+            ),
         )
 
     def _left(self, module: Module, meeting: Meeting, made: Place) -> Finding:

@@ -3,19 +3,27 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
+from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._converted import needs_no_gpu
-from tensortrail.rules.devices._harmless_loads import ADDRESSES, is_harmless, says_where
+from tensortrail.rules.devices._harmless_loads import (
+    ADDRESSES,
+    PROGRAM,
+    is_harmless,
+    says_where,
+    was_just_saved,
+)
 from tensortrail.rules.devices._left_on_cpu import left_on_cpu
 from tensortrail.rules.devices._loaded_where import left_out_by_all
-from tensortrail.rules.devices._saved_here import source_of, where_it_is_saved
+from tensortrail.rules.devices._map_location_added import map_location_added
+from tensortrail.rules.devices._saved_here import where_it_is_saved
 from tensortrail.rules.devices._taken_from_file import used_as_state
 from tensortrail.rules.devices._why_mapped import (
     accepted_and_dropped,
     of_another_path,
     why_it_matters,
 )
+from tensortrail.rules.devices._wrapped_loads import loaded_without_location
 from tensortrail.rules.shared.in_tests import in_tests
 
 _SUBJECT = "without `map_location` the tensors go to the device they were saved from"
@@ -27,8 +35,10 @@ class LoadWithoutMapLocation(Rule):
     ## What it does
     Reports, as a note, `torch.load(path)` and `torch.hub.load_state_dict_from_url(url)` without
     `map_location`, if the result is used as weights or state (`load_state_dict`, `items()`, a key
-    named for weights) or is moved on (`.to(device)`), and the code has one of these signs. The
-    message names the line with the sign and, if the project has one, the line that saves the file:
+    named for weights) or is moved on (`.to(device)`), and the code has one of these signs.
+    `torch.jit.load(path)` likewise, and a function of the project that takes the `map_location` for
+    `torch.load`, where a call leaves it out and another gives it. The message names the line with
+    the sign and, if the project has one, the line that saves the file:
 
     - The function, its class or its callers in the file can run without a GPU: they call
       `torch.cuda.is_available()`, or use a device from a variable, as in `model.to(device)`.
@@ -96,6 +106,7 @@ class LoadWithoutMapLocation(Rule):
         ("load_file(", "device"),
         ("load_url(", "torch"),
         ("load_state_dict_from_url(", "torch"),
+        ("load_state_dict(", "torch"),
     )
 
     bad = (
@@ -226,6 +237,52 @@ def restore(model, archive, where):
     model.load_state_dict(state)
 """,
         ),
+        Bad(
+            """\
+import torch
+
+def opened(path, device: torch.device):
+    program = torch.jit.load(path, _extra_files={"names": ""})
+    return torch.jit.freeze(program)
+""",
+            lines=(4,),
+            fixed="""\
+import torch
+
+def opened(path, device: torch.device):
+    program = torch.jit.load(path, _extra_files={"names": ""}, map_location=device)
+    return torch.jit.freeze(program)
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+def read(path, place=None):
+    return torch.load(path, map_location=place)
+
+def restored(model, path, device):
+    state = read(path)
+    model.to(device).load_state_dict(state["model"])
+
+def evaluated(model, path, device):
+    model.load_state_dict(read(path, place=device))
+""",
+            lines=(7,),
+            fixed="""\
+import torch
+
+def read(path, place=None):
+    return torch.load(path, map_location=place)
+
+def restored(model, path, device):
+    state = read(path, place="cpu")
+    model.to(device).load_state_dict(state["model"])
+
+def evaluated(model, path, device):
+    model.load_state_dict(read(path, place=device))
+""",
+        ),
     )
     good = (
         Good(
@@ -286,8 +343,8 @@ def cached(path, names):
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):
             return
-        for call in module.calls("torch.load", *ADDRESSES):
-            if not says_where(module, call) and not _was_just_saved(module, call):
+        for call in module.calls("torch.load", PROGRAM, *ADDRESSES):
+            if not says_where(module, call) and not was_just_saved(module, call):
                 yield self._found(module, call)
             elif (left_out := left_out_by_all(module, call)) is not None:
                 yield self.finding(
@@ -298,6 +355,8 @@ def cached(path, names):
                     severity=Severity.NOTE,
                     confidence=Confidence.MEDIUM,
                 )
+        for call, name in loaded_without_location(module):
+            yield self._found(module, call, name)
         for left in left_on_cpu(module):
             yield self.finding(
                 module,
@@ -310,20 +369,21 @@ def cached(path, names):
                 told=True,
             )
 
-    def _found(self, module: Module, call: ast.Call) -> Finding:
+    def _found(self, module: Module, call: ast.Call, location: str = "map_location") -> Finding:
         """It says what fails where the code shows it, and nothing speaks against it."""
-        asked = used_as_state(module, call)
+        subject = _SUBJECT.replace("map_location", location)
+        asked = _holds_weights(module, call)
         matters = asked and not is_harmless(module, call)
         why = why_it_matters(module, call) if matters else None
         why = why or (of_another_path(module, call) if asked else None)
         why = why or (needs_no_gpu(module, call) if asked else None)
         why = why or accepted_and_dropped(module, call)
-        fixes = [_mapped(module, call)]
+        fixes = [map_location_added(module, call, location)]
         if why is None:
             return self.finding(
                 module,
                 call,
-                f"{_SUBJECT}, whether or not it is there",
+                f"{subject}, whether or not it is there",
                 severity=Severity.NOTE,
                 confidence=Confidence.MEDIUM,
                 fixes=fixes,
@@ -332,35 +392,12 @@ def cached(path, names):
         return self.finding(
             module,
             call,
-            f"{_SUBJECT}{where_it_is_saved(module, call)}: {why.says}",
+            f"{subject}{where_it_is_saved(module, call)}: {why.says}",
             confidence=Confidence.HIGH,
             trail=[(why.node, why.step)],
             fixes=fixes,
         )
 
 
-def _was_just_saved(module: Module, call: ast.Call) -> bool:
-    """A copy through memory: the tensors were here a moment ago."""
-    source = source_of(call)
-    while isinstance(source, ast.Call) and source.args:
-        source = source.args[0]
-    names = (module.text(source), module.text(source).partition(".")[0])
-    function = module.function_of(call)
-    saved = (module.argument(each, 1, "f") for each in module.calls("torch.save", inside=function))
-    return any(each is not None and module.text(each) in names for each in saved)
-
-
-def _mapped(module: Module, call: ast.Call) -> Fix | None:
-    last = call.keywords[-1].value if call.keywords else call.args[-1]
-    device = _device_at_hand(module, call)
-    edit = module.insert_after(last, f", map_location={device}")
-    return module.fix(f"add `map_location={device}`", Safety.UNSAFE, edit)
-
-
-def _device_at_hand(module: Module, call: ast.Call) -> str:
-    function = module.function_of(call)
-    if function is not None and not used_as_state(module, call):
-        for each in (*function.args.args, *function.args.kwonlyargs):
-            if each.arg in ("device", "map_location"):
-                return each.arg
-    return '"cpu"'
+def _holds_weights(module: Module, call: ast.Call) -> bool:
+    return module.qualified(call.func) == PROGRAM or used_as_state(module, call)

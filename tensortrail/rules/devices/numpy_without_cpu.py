@@ -41,7 +41,8 @@ class NumpyWithoutCpu(Rule):
 
     Reported as a note: an argument, or the output of a submodule, in a file that handles devices;
     `x.detach().numpy()`, and what a class with its own `to` or `cuda` keeps, if a GPU is named here
-    or where this is imported; what is computed from an argument, if the rule is selected.
+    or where this is imported, or users of a library call it; what is computed from an argument, if
+    the rule is selected.
 
     Not reported: code under a condition about devices, tensors that were brought to the CPU
     (`.cpu()`, `.to("cpu")`) or come from NumPy, and `numpy(force=True)`.

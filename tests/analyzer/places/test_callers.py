@@ -184,3 +184,42 @@ def test_methods_that_nearly_all_calls_of_the_package_pass_a_device_to(tmp_path:
     assert "4 calls of `set_steps` in the package" in finding.message
     given = {**files, "first.py": first.replace("(3)", "(3, device)", 1)}
     assert not found(tmp_path, given, "DEV526")
+
+
+METHOD = """\
+import torch
+
+
+class Waves:
+    def added(self, t: torch.Tensor):
+        return t + torch.linspace(0, 1, 3)
+
+
+def plain(t: torch.Tensor):
+    return t + torch.linspace(0, 1, 3)
+
+
+def main(device: torch.device):
+    waves = Waves()
+{calls}
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "lines"),
+    [
+        ("    Waves().added(torch.ones(3, device=device))", [6]),
+        ("    waves.added(torch.ones(3, device=device))", [6]),
+        ("    waves.added(torch.ones(3))", []),
+        ("    other.added(torch.ones(3, device=device))", []),
+        ("    plain(torch.ones(3).cuda())", [10]),
+        ("\n\nplain(torch.ones(3, device='cuda'))", [10]),
+        ("\n\nWaves().added(torch.ones(3, device='cuda'))", [6]),
+        ("\n\nkept = Waves()\nkept.added(torch.ones(3, device='cuda'))", [6]),
+        ("\n\nplain(torch.ones(3))", []),
+    ],
+)
+def test_callers_of_methods_and_at_the_top_of_a_file(call: str, lines: list[int]) -> None:
+    text = METHOD.format(calls=call).encode()
+    found = judge("script.py", text, [all_rules()["DEV521"]()], open_project()).findings
+    assert [each.site.line for each in found] == lines

@@ -495,3 +495,23 @@ def test_two_ways_to_make_it_on_the_default_device_are_one_place() -> None:
 def test_a_sequence_lies_where_all_its_parts_were_put(parts: str, expected: str) -> None:
     expression = f"nn.Sequential({parts})"
     assert places(inside(f"return {expression}"), expression) == expected
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("nn.Embedding", "self(output)"),
+        ("nn.Module | None", "self(output)"),
+        ("Optional[nn.Linear]", "self(output)"),
+        ("nn.Linear | Callable", ""),
+        ("nn.ModuleDict", ""),
+    ],
+)
+def test_a_part_that_is_given_as_a_module_lies_with_its_owner(said: str, expected: str) -> None:
+    module = module_of(
+        f"{HEAD}from typing import Optional, Callable\nclass P(nn.Module):\n"
+        f"    def __init__(self, part: {said}):\n        super().__init__()\n"
+        "        self.part = part\n"
+        "    def forward(self, x: Tensor):\n        return self.part(x)\n"
+    )
+    assert places(module, "self.part(x)") == expected
