@@ -8,6 +8,7 @@ from tensortrail.findings import Edit, Finding, Fix, Safety, Severity, Site
 from tensortrail.rules import Did, Event, Rule, Timeline
 from tensortrail.rules.shared.lines import where
 from tensortrail.rules.shared.mends import edited
+from tensortrail.rules.shared.saved_files import last_save
 from tensortrail.rules.shared.sentences import first_of
 
 LOAD = "Module.load_state_dict"
@@ -72,28 +73,29 @@ class ShapeDiffersAtLoad(Rule):
             f"`{each['name']}` {_shape(each['there'])} for {_shape(each['here'])}" for each in found
         ]
         file = os.path.basename(str(event.facts.get("file", "")))
-        saved = _saved(timeline, event, found[0]["name"])
+        saved = last_save(timeline, str(event.facts.get("file", "")), found[0]["name"])
         by = f", saved{where(saved)}" if saved is not None else ""
         return self.finding_in_run(
             timeline,
             event,
             f"{file or 'the state dict'}{by}{',' * bool(by)} has other shapes than the model: "
             f"{first_of(said, 3, len(said))}",
-            fixes=[_left_out(timeline, event.site)],
+            fixes=[_resized(event, found) or _left_out(timeline, event.site)],
         )
+
+
+def _resized(event: Event, found: list[re.Match[str]]) -> Fix | None:
+    """The model can bring its tables to the number of rows that all of them have in the file."""
+    rows = {each["there"].split(",")[0].strip() for each in found}
+    others = {each["there"].split(",")[1:] == each["here"].split(",")[1:] for each in found}
+    if not event.facts.get("resizes") or len(rows) > 1 or others != {True}:
+        return None
+    text = f"call `resize_token_embeddings({rows.pop()})` on the model before it is loaded"
+    return Fix(text, Safety.DISPLAY, ())
 
 
 def _shape(text: str) -> str:
     return "x".join(each.strip() for each in text.split(",")) or "a number"
-
-
-def _saved(timeline: Timeline, event: Event, name: str) -> Event | None:
-    path = event.facts.get("file")
-    for each in reversed(timeline.events(Did.SAVE)):
-        key = str(each.facts.get("key", ""))
-        if path and each.facts.get("path") == path and key.endswith(name):
-            return each
-    return None
 
 
 def _left_out(timeline: Timeline, site: Site | None) -> Fix:

@@ -21,6 +21,8 @@ from tensortrail.tracer.noticing.loads import Load
 from tensortrail.tracer.patching.patches import Around, Patches
 
 LIBRARY = "torch"
+RESIZES = "resize_token_embeddings"
+"""What models with a table of tokens can do."""
 
 
 def install(recorder: Recorder, patches: Patches) -> None:
@@ -87,6 +89,7 @@ def _not_loaded(recorder: Recorder, error: RuntimeError, module: Module, given: 
         "file": recorder.loads.file_of(values.values()),
         "wrappers": list(_wrappers(module, values)),
         "tied": _tied(module, values),
+        "resizes": any(hasattr(type(each), RESIZES) for each in module.modules()),
     }
     recorder.note(Did.ERROR, op="Module.load_state_dict", facts=facts)
 
