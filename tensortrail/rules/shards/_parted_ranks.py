@@ -58,11 +58,18 @@ def _other(failed: Event, events: Sequence[Event]) -> Parted | None:
     number = failed.facts["number"]
     for each in events:
         if each.process != failed.process and each.facts["number"] == number:
-            if each.op != failed.op or line_of(each) != line_of(failed):
+            if each.op != failed.op or not _at_one_line(each, failed):
                 return Parted(failed, each, None)
             if sizes := _unequal(failed.facts.get("sizes"), each.facts.get("sizes")):
                 return Parted(failed, each, sizes)
     return None
+
+
+def _at_one_line(one: Event, other: Event) -> bool:
+    here, there = line_of(one), line_of(other)
+    if here is None or there is None:
+        return here is there
+    return (here.file, here.line) == (there.file, there.line)
 
 
 def _unequal(here: Any, there: Any) -> tuple[str, str] | None:

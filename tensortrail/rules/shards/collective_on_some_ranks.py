@@ -5,14 +5,14 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Guard, Module, Rule, Timeline
-from tensortrail.rules.shards._left_ranks import left
+from tensortrail.rules.shards._left_ranks import Left, left
 from tensortrail.rules.shards._of_all_ranks import (
     WAITS_ALWAYS,
     is_of_accelerator,
     made_by_all,
     mentions_sharding,
 )
-from tensortrail.rules.shards._parted_ranks import parted
+from tensortrail.rules.shards._parted_ranks import Parted, parted
 from tensortrail.rules.shared.functions import outermost_function
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called
@@ -259,7 +259,8 @@ def train(model, optimizer, saver, loss, folder):
     )
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
-        for each in (*parted(timeline), *left(timeline)):
+        apart: list[Parted | Left] = [*parted(timeline), *left(timeline)]
+        for each in apart:
             sure = Confidence.HIGH
             fixes = [Fix(each.change, Safety.DISPLAY, ())]
             yield self.finding_in_run(

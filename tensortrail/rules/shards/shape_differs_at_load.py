@@ -6,16 +6,22 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Edit, Finding, Fix, Safety, Severity, Site
 from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules.shared.hook_events import hooks_telling
 from tensortrail.rules.shared.lines import where
 from tensortrail.rules.shared.mends import edited
 from tensortrail.rules.shared.saved_files import last_save
 from tensortrail.rules.shared.sentences import first_of
+from tensortrail.rules.shared.sizes import dimensions
 
 LOAD = "Module.load_state_dict"
 _DIFFERS = re.compile(
     r"size mismatch for (?P<name>[\w.]+): copying a param with shape torch\.Size\(\["
     r"(?P<there>[\d, ]*)\]\) from checkpoint, "
     r"the shape in current model is torch\.Size\(\[(?P<here>[\d, ]*)\]\)"
+)
+COMPARED = (
+    "compare the shapes before the copy, `if value.shape != weight.shape: raise ValueError(name)`, "
+    "or load with `load_state_dict`, which does"
 )
 LEFT_OUT = (
     "{{key: value for key, value in {given}.items()"
@@ -29,6 +35,9 @@ class ShapeDiffersAtLoad(Rule):
     ## What it does
     In a recorded run, reports a `load_state_dict` that failed because of shapes: which weights
     differ and how, their file, and the line that saved it, if the run saw it.
+
+    In a recorded run, as a warning, reports a tensor of a file that `copy_` spreads over a larger
+    weight.
 
     ## Why is this bad?
     The program ends, even with `strict=False`, which ignores names, not shapes.
@@ -67,6 +76,21 @@ class ShapeDiffersAtLoad(Rule):
             found = list(_DIFFERS.finditer(str(event.facts.get("message", ""))))
             if event.op == LOAD and found:
                 yield self._found(timeline, event, found)
+        for event in hooks_telling(timeline, "spread over"):
+            yield self._spread(timeline, event)
+
+    def _spread(self, timeline: Timeline, event: Event) -> Finding:
+        there, here = event.facts["spread over"]
+        file = os.path.basename(str(event.facts.get("file", ""))) or "the file"
+        name = timeline.name(event.storage) if event.storage else "a weight"
+        return self.finding_in_run(
+            timeline,
+            event,
+            f"`{event.op}` fills `{name}`, {dimensions(here)}, with {dimensions(there)} of {file}: "
+            "it spreads what is smaller, and raises nothing",
+            severity=Severity.WARNING,
+            fixes=[Fix(COMPARED, Safety.DISPLAY, ())],
+        )
 
     def _found(self, timeline: Timeline, event: Event, found: list[re.Match[str]]) -> Finding:
         said = [
