@@ -26,6 +26,7 @@ from tensortrail.tracer.noticing.failed_operands import Failures
 from tensortrail.tracer.noticing.fresh_memory import FreshMemory
 from tensortrail.tracer.noticing.last_writers import LastWriters
 from tensortrail.tracer.noticing.loads import Loads
+from tensortrail.tracer.noticing.meta_writes import MetaWrites
 from tensortrail.tracer.noticing.mixed_devices import Meeting, MixedDevices
 from tensortrail.tracer.noticing.onload_hooks import OnloadHooks
 from tensortrail.tracer.noticing.operation_kinds import QUESTIONS, SAME_VALUES, writes_in_place
@@ -66,6 +67,7 @@ class Recorder:
         self.loads = Loads(self, self.fresh_memory)
         self.refused_backward = RefusedBackward(self)
         self.self_averages = SelfAverages(self)
+        self.meta_writes = MetaWrites(self)
         self.unread_loads = UnreadLoads(self, self.fresh_memory)
         self.wrappers = Wrappers(self)
         self.cut_graphs = CutGraphs(self)

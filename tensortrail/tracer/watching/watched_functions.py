@@ -186,6 +186,7 @@ class Copy(Watch):
         if type(args[0]) is Parameter and recorder.loads.gave_to(source):
             _tell_spread(recorder, func, args[0], source, target)
         recorder.loads.wrote(target, origin)
+        recorder.meta_writes.wrote(args[0])
         if recorder.unread_loads.some:
             recorder.unread_loads.taken(origin.number)
         recorder.fresh_memory.copied(origin, target)
@@ -309,6 +310,7 @@ class InPlace(Watch):
     looks_before = True
 
     def before(self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs) -> Any:
+        recorder.meta_writes.wrote(args[0])
         if has_graph(args[0]):
             recorder.refused_backward.changing(func, args[0])
 
