@@ -193,6 +193,14 @@ def parameter_of_moved(timeline: Timeline, site: Site | None) -> Fix | None:
     return None
 
 
+def target_of(timeline: Timeline, site: Site | None) -> str:
+    """What the line assigns."""
+    match statement_of(timeline, site):
+        case ast.Assign(targets=[target]):
+            return ast.unparse(target)
+    return ""
+
+
 def gradient_kept(timeline: Timeline, event: Event, name: str, moved: bool) -> Fix:
     """Behind the line that computes it: a leaf again, if a move alone took that away; otherwise the
     graph behind it may be needed, and its gradient is kept too."""

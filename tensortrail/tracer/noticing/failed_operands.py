@@ -145,6 +145,7 @@ class Failures:
                 seen = [self.of(error)]
         if known := [each.number for each in seen if each is not None]:
             self._notes.note(Did.PHASE, facts={"escaped": known})
+        self.known = {}
         self.known = known_of(error, self.storages) or {}
         if left_alone(error):
             self.known = {**self.known, "left alone": True, "steps": self._notes.optimizer_steps}

@@ -102,14 +102,14 @@ def test_a_program_that_each_process_begins_anew(
 ) -> None:
     program = tmp_path / "train.py"
     deed = "raise RuntimeError('DataLoader worker (pid(s) 7) exited unexpectedly')"
-    program.write_text(f"import torch\n{guard or 'if True:'}\n    {deed}\n")
+    program.write_text(f"import torch\nlog = __name__\n{guard or 'if True:'}\n    {deed}\n")
     main = ModuleType("__main__")
     main.__file__ = str(program)
     monkeypatch.setitem(sys.modules, "__main__", main)
     monkeypatch.setattr(unguarded_mains, "_imports_anew", lambda _: True)
     code = compile(program.read_text(), str(program), "exec")
     told = told_of(lambda: exec(code, {"__name__": "__main__"}))
-    assert ("began to run it too at train.py:3" in told) is known
+    assert ("began to run it too at train.py:4" in told) is known
 
 
 def test_who_was_left_alone() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from torch.compiler import is_compiling
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
-from torch.optim.optimizer import register_optimizer_step_pre_hook
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.recorder import Recorder
@@ -82,7 +82,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
     rates = LearningRates(recorder)
     patches.wrap(Optimizer, "load_state_dict", looking_after(recorder, rates.loaded))
     patches.wrap(LRScheduler, "__init__", rates.making)
-    recorder.at_close.append(register_optimizer_step_pre_hook(rates.steps).remove)
+    recorder.at_close.append(register_optimizer_step_post_hook(rates.steps).remove)
 
 
 def _rates(optimizer: Optimizer) -> list[float]:

@@ -51,7 +51,10 @@ def _imports_anew(error: BaseException) -> bool:
 
 
 def _asks_for_main(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name) and node.id == "__name__"
+    if not isinstance(node, ast.Compare):
+        return False
+    sides = [node.left, *node.comparators]
+    return any(isinstance(each, ast.Name) and each.id == "__name__" for each in sides)
 
 
 def _first_deed(tree: ast.Module) -> int:
