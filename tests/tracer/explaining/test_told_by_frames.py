@@ -97,6 +97,8 @@ def test_a_scheduler_at_its_end(tmp_path: Path) -> None:
             steps.step()
 
     told = explained(tmp_path, program)
+    line = line_of("steps = torch.optim")
+    assert f"This OneCycleLR, made at {HERE}:{line}, was made for" in told
     assert "made for 2 steps in all, which are over, and the loader has 3 batches an epoch" in told
 
 

@@ -11,8 +11,9 @@ from typing import Any
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
 from tensortrail.rules.shared.lines import place_told
-from tensortrail.tracer.identity.assignments import tree_of
+from tensortrail.tracer.identity.assignments import assignment, tree_of
 from tensortrail.tracer.identity.sites import OWNERS, USER
+from tensortrail.tracer.identity.variables import variables
 
 CAUSE = "cause"
 """The fact that holds what is told."""
@@ -36,6 +37,18 @@ def owners(error: BaseException) -> Iterator[Any]:
 
 def at(file: str, line: int) -> str:
     return place_told([file, line])
+
+
+def made_at(error: BaseException, value: Any) -> str:
+    """Where a function of the program that the exception left gave the value to a variable."""
+    for frame in reversed(frames_of(error)):
+        file = frame.f_code.co_filename
+        if OWNERS[file] == USER:
+            names = [name for name, each in variables(frame).items() if each is value]
+            made = assignment(frame, names[0], frame.f_lineno) if names else None
+            if made is not None:
+                return f", made{at(file, made.lineno)},"
+    return ""
 
 
 def source_of(function: Any) -> tuple[str, Function] | None:

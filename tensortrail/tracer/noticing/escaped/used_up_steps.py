@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader
 from tensortrail.plurals import counted
 from tensortrail.tracer.identity.storages import Storages
 from tensortrail.tracer.identity.variables import variables
-from tensortrail.tracer.noticing.escaped.told import frames_of, owners, plain_length, told
+from tensortrail.tracer.noticing.escaped.told import frames_of, made_at, owners, plain_length, told
 
 _RATES = re.compile(
     r"Tried to step (\d{1,12}) times\. The specified number of total steps is (\d{1,12})"
@@ -48,8 +48,8 @@ def _of_rates(error: BaseException, steps: int) -> dict[str, Any] | None:
     known = next(iter(lengths.values())) if len(lengths) == 1 else 0
     beside = f", and the loader has {counted(known, 'batch')} an epoch" if known else ""
     return told(
-        f"this {type(made).__name__} was made for {counted(steps, 'step')} in all, which are "
-        f"over{beside}",
+        f"this {type(made).__name__}{made_at(error, made)} was made for "
+        f"{counted(steps, 'step')} in all, which are over{beside}",
         "give it `epochs=` and `steps_per_epoch=len(loader)` (or `total_steps=` of as many as "
         "are made, those of an earlier run among them), and call `step()` once a batch",
     )
