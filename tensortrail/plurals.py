@@ -8,7 +8,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def _several(noun: str) -> str:
-    if noun.endswith("ss"):
+    if noun.endswith(("ss", "ch")):
         return f"{noun}es"
     return f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
 

@@ -44,10 +44,12 @@ def run(options: Namespace) -> int:
     if options.format == "parquet":
         write_parquet(files, file_for(files.folder, options), options.select or "")
         return CLEAN
-    found = RunOfRanks.of(readings(files, chosen(options.select or "")), files.trouble)
+    rules = chosen(options.select or "")
+    found = RunOfRanks.of(readings(files, rules), files.trouble)
     for trouble in found.trouble:
         say(f"tensortrail: {trouble}")
-    report = report_of(found.findings(), (*found.unended(), *found.trouble, *found.problems))
+    judged = (*found.across(files, rules), *found.findings())
+    report = report_of(judged, (*found.unended(), *found.trouble, *found.problems))
     if options.paste:
         from tensortrail.tracer.exports.paste import paste
 

@@ -86,6 +86,9 @@ class Timeline(Protocol):
     def events(self, *kinds: Did) -> Sequence[Event]:
         """The events of these kinds in order; all without any."""
 
+    def cut_short(self) -> Sequence[Event]:
+        """Those in which a process was when it ended: `COLLECTIVE`, with the fact `inside`."""
+
     def history(self, storage: Storage, until: Event | None = None) -> Sequence[Event]:
         """What happened to the storage and to those it was moved or copied from, in order."""
 

@@ -5,8 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.findings import Fix, Safety
-from tensortrail.rules.shared.mends import edited, line_behind, statement_at, statement_of
+from tensortrail.findings import Fix, Safety, Site
+from tensortrail.rules.shared.mends import (
+    edited,
+    line_behind,
+    source_of,
+    statement_at,
+    statement_of,
+)
 from tensortrail.rules.shared.moves import CASTS, TO_DEVICE
 from tensortrail.rules.shared.objects import called, is_false, is_true, keyword, receiver
 from tensortrail.rules.shared.origins import behind
@@ -168,6 +174,31 @@ def leaf_again(timeline: Timeline, event: Event, name: str) -> Fix:
         return Fix(text, Safety.DISPLAY, ())
     edit = timeline.insert(site.file, statement.lineno, f"{' ' * statement.col_offset}{line}\n")
     return edited(timeline, text, edit)
+
+
+def parameter_of_moved(timeline: Timeline, site: Site | None) -> Fix | None:
+    """`nn.Parameter(x).to(device)` gives a plain tensor: what is moved has to become the
+    parameter."""
+    statement = statement_of(timeline, site)
+    for node in ast.walk(statement) if statement else ():
+        match node:
+            case ast.Call(
+                func=ast.Attribute(attr=move, value=ast.Call(args=[inner, *_]) as made)
+            ) if ast.unparse(made.func).endswith("Parameter") and site is not None:
+                shown = [source_of(timeline, site.file, each) for each in (node, made, inner)]
+                moved = f"{shown[2]}{shown[0].removeprefix(shown[1])}"
+                new = shown[1].replace(shown[2], moved, 1)
+                text = f"make the parameter of what was moved (`.{move}` first): `{new}`"
+                return edited(timeline, text, timeline.replace(site.file, node, new))
+    return None
+
+
+def target_of(timeline: Timeline, site: Site | None) -> str:
+    """What the line assigns."""
+    match statement_of(timeline, site):
+        case ast.Assign(targets=[target]):
+            return ast.unparse(target)
+    return ""
 
 
 def gradient_kept(timeline: Timeline, event: Event, name: str, moved: bool) -> Fix:

@@ -12,6 +12,8 @@ from tensortrail.rules.devices._leaves import (
     keeps_gradient,
     leaf_again,
     lost_leaf,
+    parameter_of_moved,
+    target_of,
 )
 from tensortrail.rules.shared.history import put_there
 from tensortrail.rules.shared.hook_events import hooks_telling
@@ -159,12 +161,15 @@ def single(loss_of):
         if "grad of" in event.facts:
             return self._grad_is_none(timeline, event, name)
         by = _moved_by(timeline, event.storage, event, "made a new tensor")
+        move = put_there(timeline, event.storage, event) if event.storage is not None else None
+        remade = parameter_of_moved(timeline, move.site) if move is not None else None
+        called = name or (target_of(timeline, move.site) if move is not None else "")
         return self.finding_in_run(
             timeline,
             event,
-            f"`{name or 'what is given'}` is not a leaf{by}, and an optimizer trains leaf "
+            f"`{called or 'what is given'}` is not a leaf{by}, and an optimizer trains leaf "
             "tensors only",
-            fixes=[leaf_again(timeline, event, name)],
+            fixes=[remade or leaf_again(timeline, event, name)],
         )
 
     def _grad_is_none(self, timeline: Timeline, event: Event, name: str) -> Finding:

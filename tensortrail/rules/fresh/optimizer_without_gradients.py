@@ -4,11 +4,17 @@ import dataclasses
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity, Site
-from tensortrail.rules import Event, Rule, Timeline
+from tensortrail.rules import Did, Event, Rule, Timeline
 from tensortrail.rules.fresh._cut_graphs import Cut, cut_words, cuts_of, frame_of, frames_of, where
 from tensortrail.rules.fresh._graph_kept import kept
 from tensortrail.rules.fresh._steps_mended import cleared_later, taken_anew
 from tensortrail.rules.shared.hook_events import hooks_telling
+from tensortrail.rules.shared.lines import place
+
+FROM_TENSORS = (
+    "add up the tensors themselves: without the cut of line {cut}, and with their sum in place of "
+    "the tensor that line {made} makes of numbers"
+)
 
 
 class OptimizerWithoutGradients(Rule):
@@ -76,6 +82,9 @@ class OptimizerWithoutGradients(Rule):
         elif cuts:
             at = cuts[0].at
             fix = taken_anew(timeline, event, cuts[0]) or kept(timeline, cuts[0])
+            if (anew := _made_anew(timeline, event)) is not None:
+                text = FROM_TENSORS.format(cut=at.line, made=anew.line)
+                fix = Fix(text, Safety.DISPLAY, ())
         else:
             severity = Severity.WARNING
             fix = Fix("compute its loss from the weights that it should train", Safety.DISPLAY, ())
@@ -94,8 +103,19 @@ def _why(timeline: Timeline, event: Event, of: str) -> str:
         return f"all its parameters are frozen{line}"
     cuts = list(cuts_of(event.facts))
     if cuts:
-        return f"the graph ends with {_words(timeline, cuts[0])}"
+        anew = _made_anew(timeline, event)
+        begins = f", and the backward pass begins at a tensor made anew{place(anew)}" * bool(anew)
+        return f"the graph ends with {_words(timeline, cuts[0])}{begins}"
     return "no backward pass came to its parameters"
+
+
+def _made_anew(timeline: Timeline, event: Event) -> Site | None:
+    """Where what the backward pass began at was made of numbers: keeping the graph of these alone
+    would not help."""
+    number = event.facts.get("leaf")
+    storage = timeline.storage(event.process, number) if isinstance(number, int) else None
+    made = timeline.history(storage, event) if storage is not None and number else ()
+    return next((each.site for each in made if each.did is Did.CREATE), None)
 
 
 def _words(timeline: Timeline, cut: Cut) -> str:

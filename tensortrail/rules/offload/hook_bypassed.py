@@ -8,10 +8,17 @@ from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.offload._captured import captured, onloads
 from tensortrail.rules.shared.device_maps import kept_on
 from tensortrail.rules.shared.failures import was_handled
+from tensortrail.rules.shared.hook_events import hooks_telling
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import by_line
 from tensortrail.rules.shared.mends import brought_around
 from tensortrail.rules.shared.operands import Operand, not_brought, operands
+from tensortrail.rules.shared.sentences import first_of
+
+BEFORE = (
+    "change it before the model is offloaded; or take the hooks off first, "
+    "`accelerate.hooks.remove_hook_from_submodules(model)`, and offload the model again"
+)
 
 
 class HookBypassed(Rule):
@@ -22,7 +29,9 @@ class HookBypassed(Rule):
 
     - an operation with a weight that its hook has left elsewhere, because only a part of the module
       was used, the hook had been removed, or the module's forward was replaced;
-    - a weight that was written while its hook had it loaded: the hook drops the new values.
+    - a weight that was written while its hook had it loaded: the hook drops the new values;
+    - a weight that was changed between the calls of its module, where it is on meta and has no
+      values to change.
 
     In code, reports a weight that is bound to a name before its module is onloaded, and used after
     it.
@@ -127,6 +136,20 @@ def scaled(layer, factor):
         lost = (each for each in timeline.events(Did.HOOK) if each.facts.get("lost"))
         for events in by_line(lost):
             yield self._lost(timeline, events)
+        for events in by_line(hooks_telling(timeline, "written on meta")):
+            yield self._without_effect(timeline, events)
+
+    def _without_effect(self, timeline: Timeline, events: list[Event]) -> Finding:
+        names = [f"`{each.facts['written on meta']}`" for each in events]
+        kept = str(events[0].facts.get("kept_in") or "memory")
+        return self.finding_in_run(
+            timeline,
+            events[0],
+            f"changing {first_of(names, 1)} does nothing: between the calls of its module it is on "
+            f"meta and has no values, and its hook brings the old ones from {kept}",
+            confidence=Confidence.HIGH,
+            fixes=[Fix(BEFORE, Safety.DISPLAY, ())],
+        )
 
     def _used(self, timeline: Timeline, event: Event, left: Operand) -> Finding:
         hook = left.hook

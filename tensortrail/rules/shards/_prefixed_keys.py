@@ -16,6 +16,7 @@ from tensortrail.rules.shared.mends import (
 )
 from tensortrail.rules.timeline import Timeline
 
+MOST_LOOKED_AT = 4
 WRAPPERS = {
     "_orig_mod": "torch.compile",
     "module": "a parallel wrapper",
@@ -73,11 +74,13 @@ def prefix_of(missing: Sequence[str], unexpected: Sequence[str]) -> Prefix | Non
             begins = all(each.startswith(f"{name}.") for each in longer)
             if begins and (bare & set(shorter) if found.wrappers else bare == set(shorter)):
                 return found
+            if is_given and found.wrappers and set(shorter) <= bare:  # beside counts of its own
+                return found
     return None
 
 
 def _before(longer: Sequence[str], shorter: set[str]) -> Iterator[str]:
-    for each in longer[:1]:
+    for each in longer[:MOST_LOOKED_AT]:
         parts = each.split(".")
         for count in range(1, len(parts)):
             if ".".join(parts[count:]) in shorter:

@@ -10,6 +10,8 @@ from tensortrail.rules.shared.assignments import pairs_of
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import place
 
+STATE_DICT = "Module.state_dict"
+
 
 class BestRoundNotCopied(Rule):
     """The weights of the best round are kept without a copy, and training goes on.
@@ -22,7 +24,8 @@ class BestRoundNotCopied(Rule):
     best state is loaded into `model` afterwards is taken to train it.
 
     In a recorded run, reports `model.load_state_dict(state)` where `state` holds the tensors of the
-    model itself, and optimizers have stepped since it was taken.
+    model itself, and optimizers have stepped since it was taken; and a line that took three state
+    dicts of one model which are all kept, with steps between.
 
     ## Why is this bad?
     The last round is saved or returned with the score of the best one. A state dict holds the
@@ -303,6 +306,19 @@ def first_good(model, optimizer, loader, measured):
                 f"step{'s' * (steps != 1)} since",
                 fixes=[_copied(timeline, taken)],
             )
+        for event in timeline.events(Did.HOOK):
+            if event.op == STATE_DICT and "kept" in event.facts:
+                yield self._all_one(timeline, event)
+
+    def _all_one(self, timeline: Timeline, event: Event) -> Finding:
+        return self.finding_in_run(
+            timeline,
+            event,
+            f"{event.facts['kept']} state dicts of one `{event.facts.get('module')}` are kept, "
+            "taken here with steps of optimizers between, and all hold its tensors themselves: "
+            "each has the values of the last",
+            fixes=[_copied(timeline, event.site)],
+        )
 
     def _kept(
         self, module: Module, assign: ast.Assign, name: str, value: ast.expr

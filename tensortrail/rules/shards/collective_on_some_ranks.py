@@ -5,13 +5,14 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Guard, Module, Rule, Timeline
+from tensortrail.rules.shards._left_ranks import Left, left
 from tensortrail.rules.shards._of_all_ranks import (
     WAITS_ALWAYS,
     is_of_accelerator,
     made_by_all,
     mentions_sharding,
 )
-from tensortrail.rules.shards._parted_ranks import parted
+from tensortrail.rules.shards._parted_ranks import Parted, parted
 from tensortrail.rules.shared.functions import outermost_function
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called
@@ -32,8 +33,9 @@ class CollectiveOnSomeRanks(Rule):
     - `save_checkpoint` and `load_checkpoint` of a DeepSpeed engine;
     - `state_dict()` of a model that the function has wrapped in FSDP.
 
-    In a recorded run, reports a collective that failed while another rank was in another one, or
-    gave a tensor of another size or type to the same one.
+    In a recorded run, reports a collective that failed, or in which a rank ended, while another
+    rank was in another one, or gave a tensor of another size or type to the same one; and a call
+    that waited for a rank that had left the group, as when it has fewer batches.
 
     Reported as a note: `save_state`, `load_state`, `get_state_dict` of an Accelerator, unless the
     file names FSDP or DeepSpeed (then a warning). They wait for other processes only with one of
@@ -257,7 +259,8 @@ def train(model, optimizer, saver, loss, folder):
     )
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
-        for each in parted(timeline):
+        apart: list[Parted | Left] = [*parted(timeline), *left(timeline)]
+        for each in apart:
             sure = Confidence.HIGH
             fixes = [Fix(each.change, Safety.DISPLAY, ())]
             yield self.finding_in_run(

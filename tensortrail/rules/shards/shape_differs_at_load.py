@@ -6,15 +6,22 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Edit, Finding, Fix, Safety, Severity, Site
 from tensortrail.rules import Did, Event, Rule, Timeline
+from tensortrail.rules.shared.hook_events import hooks_telling
 from tensortrail.rules.shared.lines import where
 from tensortrail.rules.shared.mends import edited
+from tensortrail.rules.shared.saved_files import last_save
 from tensortrail.rules.shared.sentences import first_of
+from tensortrail.rules.shared.sizes import dimensions
 
 LOAD = "Module.load_state_dict"
 _DIFFERS = re.compile(
     r"size mismatch for (?P<name>[\w.]+): copying a param with shape torch\.Size\(\["
     r"(?P<there>[\d, ]*)\]\) from checkpoint, "
     r"the shape in current model is torch\.Size\(\[(?P<here>[\d, ]*)\]\)"
+)
+COMPARED = (
+    "compare the shapes before the copy, `if value.shape != weight.shape: raise ValueError(name)`, "
+    "or load with `load_state_dict`, which does"
 )
 LEFT_OUT = (
     "{{key: value for key, value in {given}.items()"
@@ -28,6 +35,9 @@ class ShapeDiffersAtLoad(Rule):
     ## What it does
     In a recorded run, reports a `load_state_dict` that failed because of shapes: which weights
     differ and how, their file, and the line that saved it, if the run saw it.
+
+    In a recorded run, as a warning, reports a tensor of a file that `copy_` spreads over a larger
+    weight.
 
     ## Why is this bad?
     The program ends, even with `strict=False`, which ignores names, not shapes.
@@ -66,34 +76,50 @@ class ShapeDiffersAtLoad(Rule):
             found = list(_DIFFERS.finditer(str(event.facts.get("message", ""))))
             if event.op == LOAD and found:
                 yield self._found(timeline, event, found)
+        for event in hooks_telling(timeline, "spread over"):
+            yield self._spread(timeline, event)
+
+    def _spread(self, timeline: Timeline, event: Event) -> Finding:
+        there, here = event.facts["spread over"]
+        file = os.path.basename(str(event.facts.get("file", ""))) or "the file"
+        name = timeline.name(event.storage) if event.storage else "a weight"
+        return self.finding_in_run(
+            timeline,
+            event,
+            f"`{event.op}` fills `{name}`, {dimensions(here)}, with {dimensions(there)} of {file}: "
+            "it spreads what is smaller, and raises nothing",
+            severity=Severity.WARNING,
+            fixes=[Fix(COMPARED, Safety.DISPLAY, ())],
+        )
 
     def _found(self, timeline: Timeline, event: Event, found: list[re.Match[str]]) -> Finding:
         said = [
             f"`{each['name']}` {_shape(each['there'])} for {_shape(each['here'])}" for each in found
         ]
         file = os.path.basename(str(event.facts.get("file", "")))
-        saved = _saved(timeline, event, found[0]["name"])
+        saved = last_save(timeline, str(event.facts.get("file", "")), found[0]["name"])
         by = f", saved{where(saved)}" if saved is not None else ""
         return self.finding_in_run(
             timeline,
             event,
             f"{file or 'the state dict'}{by}{',' * bool(by)} has other shapes than the model: "
             f"{first_of(said, 3, len(said))}",
-            fixes=[_left_out(timeline, event.site)],
+            fixes=[_resized(event, found) or _left_out(timeline, event.site)],
         )
+
+
+def _resized(event: Event, found: list[re.Match[str]]) -> Fix | None:
+    """The model can bring its tables to the number of rows that all of them have in the file."""
+    rows = {each["there"].split(",")[0].strip() for each in found}
+    others = {each["there"].split(",")[1:] == each["here"].split(",")[1:] for each in found}
+    if not event.facts.get("resizes") or len(rows) > 1 or others != {True}:
+        return None
+    text = f"call `resize_token_embeddings({rows.pop()})` on the model before it is loaded"
+    return Fix(text, Safety.DISPLAY, ())
 
 
 def _shape(text: str) -> str:
     return "x".join(each.strip() for each in text.split(",")) or "a number"
-
-
-def _saved(timeline: Timeline, event: Event, name: str) -> Event | None:
-    path = event.facts.get("file")
-    for each in reversed(timeline.events(Did.SAVE)):
-        key = str(each.facts.get("key", ""))
-        if path and each.facts.get("path") == path and key.endswith(name):
-            return each
-    return None
 
 
 def _left_out(timeline: Timeline, site: Site | None) -> Fix:

@@ -13,3 +13,12 @@ def saves_before(timeline: Timeline, event: Event) -> Iterator[Event]:
     for each in reversed(timeline.events(Did.SAVE)):
         if each.time <= event.time and each.facts.get("path") == path:
             yield each
+
+
+def last_save(timeline: Timeline, path: str, name: str) -> Event | None:
+    """The last time that something was written to the file under a key that ends so."""
+    for each in reversed(timeline.events(Did.SAVE)):
+        key = str(each.facts.get("key", ""))
+        if path and each.facts.get("path") == path and key.endswith(name):
+            return each
+    return None

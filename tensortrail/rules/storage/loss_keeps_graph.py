@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Safety, Severity
-from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules import Bad, Good, Module, Rule, Timeline
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import names_in
 from tensortrail.rules.storage._kept_by_object import (
@@ -13,6 +13,7 @@ from tensortrail.rules.storage._kept_by_object import (
     kept_for_good,
     training_step,
 )
+from tensortrail.rules.storage._kept_in_run import kept_in_run
 from tensortrail.rules.view import FunctionNode
 
 _NO_GRAPH = ("no_grad", "inference_mode")
@@ -27,6 +28,8 @@ class LossKeepsGraph(Rule):
     that runs a backward pass from `loss` and steps an optimizer, if what is kept outlives the
     iteration. Also reports a list of the training object to which each training step adds its loss,
     and a meter class of the file that sums what it is given.
+
+    In a recorded run, reports a variable that has kept the graphs of twelve steps by then.
 
     Not reported: a total that a backward pass starts from, or that starts anew in the loop.
 
@@ -194,6 +197,10 @@ def train(model, loader, loss_of, optimizer):
         ),
     )
 
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for event, said, fix in kept_in_run(timeline):
+            yield self.finding_in_run(timeline, event, said, fixes=[fix])
+
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):
             return
@@ -251,14 +258,10 @@ def _training_loop(module: Module, back: ast.Call) -> Loop | None:
     for up in module.ancestors(back):
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             return None
-        if isinstance(up, Loop) and any(_is_own(module, up, each) for each in _steps(module, up)):
+        steps = module.calls("step", inside=up) if isinstance(up, Loop) else ()
+        if isinstance(up, Loop) and any(_is_own(module, up, each) for each in steps):
             return up
     return None
-
-
-def _steps(module: Module, loop: Loop) -> Iterator[ast.Call]:
-    """Calls that step an optimizer: `optimizer.step()`, `scaler.step(optimizer)`."""
-    yield from module.calls("step", inside=loop)
 
 
 def _is_own(module: Module, loop: Loop, node: ast.AST) -> bool:

@@ -27,6 +27,7 @@ from tensortrail.tracer.noticing.fresh_memory import FreshMemory
 from tensortrail.tracer.noticing.incomplete_loads import IncompleteLoads
 from tensortrail.tracer.noticing.last_writers import LastWriters
 from tensortrail.tracer.noticing.loads import Loads
+from tensortrail.tracer.noticing.meta_writes import MetaWrites
 from tensortrail.tracer.noticing.mixed_devices import Meeting, MixedDevices
 from tensortrail.tracer.noticing.onload_hooks import OnloadHooks
 from tensortrail.tracer.noticing.operation_kinds import QUESTIONS, SAME_VALUES
@@ -70,6 +71,7 @@ class Recorder(Whereabouts):
         self.incomplete_loads = IncompleteLoads(self, self.fresh_memory, self.loads)
         self.refused_backward = RefusedBackward(self)
         self.self_averages = SelfAverages(self)
+        self.meta_writes = MetaWrites(self)
         self.unread_loads = UnreadLoads(self, self.fresh_memory)
         self.addresses = EmptyAddresses(self)
         self.wrappers = Wrappers(self, self.addresses)

@@ -27,6 +27,7 @@ from tensortrail.tracer.explaining.other_sizes import cause_of_sizes, origins_by
 from tensortrail.tracer.explaining.phase_traces import beginning
 from tensortrail.tracer.explaining.settings_of_cause import settings_of
 from tensortrail.tracer.explaining.standing_findings import standing_findings
+from tensortrail.tracer.explaining.told_by_frames import told_by_frames
 from tensortrail.tracer.identity.lines_behind import is_tensor
 from tensortrail.tracer.identity.sites import OWNERS, USER
 from tensortrail.tracer.noticing.failed_operands import Failure, Failures
@@ -77,9 +78,11 @@ def explain(
     known = _known_of(error, failures)
     timeline = opened() if opened and _may_be_of_tensors(known) else None
     standing = _standing(known, timeline, phase) if timeline else ()
-    if not known.told and not standing and not (known.failure and _of_operands(known.failure)):
+    told = told_by_frames(error, failures, timeline)
+    says = told or known.told or standing
+    if not says and not (known.failure and _of_operands(known.failure)):
         return None if known.failure else _of_line(error, failures, opened)
-    explained = _explained(known, standing, timeline, phase)
+    explained = _explained(known, standing, timeline, phase, told)
     return explained if _says_anything(explained) else None
 
 
@@ -115,7 +118,11 @@ def _known_of(error: BaseException, failures: Failures | None) -> _Known:
 
 
 def _explained(
-    known: _Known, standing: tuple[Finding, ...], timeline: RunTimeline | None, phase: str
+    known: _Known,
+    standing: tuple[Finding, ...],
+    timeline: RunTimeline | None,
+    phase: str,
+    told: Cause | None,
 ) -> Explanation:
     failure, lack = known.failure, known.lack
     link, match = known.telling or (known.error, None)
@@ -126,7 +133,7 @@ def _explained(
     settings = () if standing else tuple(settings_of(match, timeline, failure, lack))
     origins = origins_by(failure.message) if failure and not _mixed(failure) else None
     operands = tuple(operands_of(failure, scene, timeline, origins)) if failure else ()
-    cause = fitting(match.cause) if match else None
+    cause = told or (fitting(match.cause) if match else None)
     if cause is None and failure and refuses_sizes(failure.message) and operands:
         cause = cause_of_sizes(failure.op, failure.message, operands)
     return Explanation(

@@ -65,6 +65,8 @@ class CutGraphs:
             WeakTensorKeyDictionary()
         )
         self.turn = 0
+        self.leaf = 0
+        """What the last backward pass began at, if that was computed from nothing."""
 
     # --- what happens --------------------------------------------------------------------
     def cut(self, func: Any, tensor: Any) -> None:
@@ -89,8 +91,11 @@ class CutGraphs:
             frame = sys._getframe(1)
             self._frozen[tensor] = user_lines(frame), library_above(frame)
 
-    def ran_backward(self) -> None:
+    def ran_backward(self, roots: Any) -> None:
         self.turn += 1
+        root = roots[0] if isinstance(roots, (list, tuple)) and roots else roots
+        known = self._notes.storages.known(root) if getattr(root, "is_leaf", False) else None
+        self.leaf = known.number if known is not None else 0
 
     def _at(self, lines: tuple[Line, ...]) -> Cut:
         key = key_of(lines)

@@ -19,6 +19,7 @@ from tensortrail.tracer.identity.storages import Entry, Storages
 from tensortrail.tracer.noticing import model_operands, optimizer_operands
 from tensortrail.tracer.noticing.argument_names import argument
 from tensortrail.tracer.noticing.escaped import known_of
+from tensortrail.tracer.noticing.escaped.left_alone import left_alone
 from tensortrail.tracer.noticing.lines_of_errors import last_line, line_in_compiled
 from tensortrail.tracer.noticing.notes import Notes
 from tensortrail.tracer.noticing.operands import MOST_OPERANDS, operand, tensors_in
@@ -54,6 +55,8 @@ class Failures:
         self._notes, self._not_brought, self._models = notes, not_brought, models
         self.recent: deque[Failure] = deque(maxlen=32)
         self._count = 0
+        self.known: Mapping[str, Any] = {}
+        """What the frames of the exception that nothing handled tell."""
 
     @property
     def storages(self) -> Storages:
@@ -133,7 +136,11 @@ class Failures:
                 seen = [self.of(error)]
         if known := [each.number for each in seen if each is not None]:
             self._notes.note(Did.PHASE, facts={"escaped": known})
-        if facts := known_of(error, self.storages):
+        self.known = {}
+        self.known = known_of(error, self.storages) or {}
+        if left_alone(error):
+            self.known = {**self.known, "left alone": True, "steps": self._notes.optimizer_steps}
+        if facts := self.known:
             line = last_line(error) or ("", 0, "")
             self._notes.note_at(
                 self._notes.line(*line), Did.HOOK, op=type(error).__name__, facts=facts

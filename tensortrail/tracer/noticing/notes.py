@@ -11,6 +11,8 @@ from tensortrail.tracer.identity.storages import Entry, Storages
 
 
 class Notes(Protocol):
+    optimizer_steps: int
+
     @property
     def storages(self) -> Storages: ...
 

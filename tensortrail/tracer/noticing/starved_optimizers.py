@@ -74,6 +74,7 @@ class StarvedOptimizers:
             "count": len(weights),
             "models": _models_of(ids),
             "cleared": list(cleared or ()) if turn == self._graphs.turn else [],
+            "leaf": self._graphs.leaf,
             "cuts": self._graphs.cuts_off(ids),
             "frozen": dict(self._graphs.frozen_by(weights)) if frozen else {},
         }

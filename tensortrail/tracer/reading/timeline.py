@@ -20,9 +20,11 @@ from tensortrail.rules.timeline import Did, Event, Storage
 from tensortrail.tracer.reading import sentences, source_lines
 from tensortrail.tracer.reading.beginning import first_event
 from tensortrail.tracer.reading.failed_tests import end_of_test
+from tensortrail.tracer.reading.interrupted import interrupted
 from tensortrail.tracer.reading.process import LINEAGE_CODES, Process
 from tensortrail.tracer.reading.storage_names import name_of
 from tensortrail.tracer.trail.layout import CODE
+from tensortrail.tracer.trail.outcome import KILLED, without_end
 from tensortrail.tracer.trail.part import Part
 from tensortrail.tracer.trail.run_files import read_parts
 
@@ -76,6 +78,14 @@ class RunTimeline:
         if len(streams) == 1:
             return streams[0]
         return heapq.merge(*streams, key=lambda event: event.time)
+
+    def cut_short(self) -> Sequence[Event]:
+        return [
+            event
+            for each in self.processes
+            if not each.part.closed and without_end(each.part) == KILLED
+            for event in interrupted(each, self.began)
+        ]
 
     def history(self, storage: Storage, until: Event | None = None) -> Sequence[Event]:
         events: list[Event] = []

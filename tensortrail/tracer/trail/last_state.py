@@ -17,6 +17,8 @@ from tensortrail.tracer.trail.layout import SUFFIX
 
 ENDING = ".standing"
 LONGEST = 4096
+GIVEN = " of "
+"""Between a collective and what it was given."""
 
 
 @dataclass(frozen=True, slots=True)

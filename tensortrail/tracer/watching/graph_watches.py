@@ -58,6 +58,7 @@ class InPlace(Watch):
     looks_before = True
 
     def before(self, recorder: Recorder, func: Any, args: Args, kwargs: Kwargs) -> Any:
+        recorder.meta_writes.wrote(args[0])
         if has_graph(args[0]):
             recorder.refused_backward.changing(func, args[0])
 

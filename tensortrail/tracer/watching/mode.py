@@ -10,6 +10,7 @@ from torch.overrides import TorchFunctionMode
 
 from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.identity.inner_tensors import PLAIN
+from tensortrail.tracer.noticing.meta_writes import is_weight_on_meta
 from tensortrail.tracer.noticing.mixed_devices import Meeting
 from tensortrail.tracer.noticing.self_averages import same_memory
 from tensortrail.tracer.patching.patches import without_next_frame
@@ -100,7 +101,7 @@ def _needed(watch: Watch, args: Any) -> Watch | None:
     if watch is SWITCHES and args and args[0] is True:
         return None
     if watch is IN_PLACE or (watch is AVERAGES and not same_memory(args)):
-        return IN_PLACE if has_graph(args[0]) else None
+        return IN_PLACE if has_graph(args[0]) or is_weight_on_meta(args[0]) else None
     return watch
 
 

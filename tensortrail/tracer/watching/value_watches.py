@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch.nn import Parameter
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.identity.inner_tensors import is_wrapper
@@ -83,10 +84,24 @@ class Copy(Watch):
         if target.device != origin.device or target.name or origin.name or without_values:
             facts = {"non_blocking": True} if kwargs.get("non_blocking") else None
             recorder.note(Did.COPY, target, origin, func, facts)
+        if type(args[0]) is Parameter and recorder.loads.gave_to(source):
+            _tell_spread(recorder, func, args[0], source, target)
         recorder.loads.wrote(target, origin)
+        recorder.meta_writes.wrote(args[0])
         if recorder.unread_loads.some:
             recorder.unread_loads.taken(origin.number)
         recorder.fresh_memory.copied(origin, target)
+
+
+def _tell_spread(recorder: Recorder, func: Any, weight: Any, source: Any, target: Any) -> None:
+    """Several numbers of a file that fill more of them, as broadcasting lets them."""
+    here, there = weight.shape, source.shape
+    if 1 < there.numel() < here.numel():
+        facts = {
+            "spread over": [list(there), list(here)],
+            "file": recorder.loads.file_of([source]),
+        }
+        recorder.note(Did.HOOK, target, op=func, facts=facts)
 
 
 COPIES = {

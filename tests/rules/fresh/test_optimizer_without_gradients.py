@@ -137,3 +137,21 @@ for _ in range(3):
 @pytest.mark.parametrize("code", [STARVED, TWINS])
 def test_healthy(name: str, code: str, tmp_path: Path) -> None:
     assert not watched(tmp_path, HEAD + HEALTHY[name], code).found
+
+
+def test_a_loss_that_is_made_of_numbers(tmp_path: Path) -> None:
+    source = """net = nn.Linear(8, 2)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    total = net(torch.randn(4, 8)).pow(2).mean().item()  # flagged
+    loss = torch.tensor(total, requires_grad=True)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+    told = watched(tmp_path, HEAD + source, STARVED).only
+    assert told.message.endswith(
+        "the graph ends with `.item()` at program.py:7, and the backward pass begins at a tensor "
+        "made anew at program.py:8"
+    )
+    assert "in place of the tensor that line 8 makes of numbers" in told.fixes[0].description

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +51,11 @@ class Run:
         first = [_made(rank, "broadcast", 9, 1, {}) for rank in ("rank 0", "rank 1")]
         self._events = [*first, *(_made(*each[:3], 2, each[3]) for each in second)]
 
-    def events(self, *_: Did) -> list[Event]:
-        return self._events
+    def events(self, *kinds: Did) -> list[Event]:
+        return [each for each in self._events if each.did in kinds]
+
+    def cut_short(self) -> list[Event]:
+        return [each for each in self._events if each.facts.get("inside")]
 
     def steps(self, _: object) -> tuple[()]:
         return ()
@@ -85,3 +89,30 @@ def test_tensors_of_other_sizes_in_one_collective() -> None:
     run = Run(one, ("rank 1", "all_gather", 11, {"sizes": sizes[1]}))
     assert _said(run) == ["`all_gather` is given float32 5x4 in rank 0 and float32 3x4 in rank 1"]
     assert not _said(Run(one, ("rank 1", "all_gather", 11, {"sizes": sizes[0]})))
+
+
+def test_ranks_that_ended_in_one_collective_with_other_sizes() -> None:
+    inside: dict[str, Any] = {"inside": True}
+    run = Run(
+        ("rank 0", "all_gather", 11, {"sizes": ["float32 5x4"], **inside}),
+        ("rank 1", "all_gather", 11, {"sizes": ["float32 3x4"], **inside}),
+    )
+    assert _said(run) == ["`all_gather` is given float32 5x4 in rank 0 and float32 3x4 in rank 1"]
+
+
+@pytest.mark.parametrize(
+    ("own", "told"),
+    [
+        (2, " after 2 steps, and rank 0 is in its 3rd: it has more batches"),
+        (1, " after 2 steps"),
+    ],
+)
+def test_a_rank_that_waits_for_one_that_has_left(own: int, told: str) -> None:
+    run = Run(("rank 1", "destroy_process_group", 21, {"steps": 2}))
+    waiting = dataclasses.replace(
+        _made("rank 0", "RuntimeError", 18, 0, {"left alone": True, "steps": own}), did=Did.HOOK
+    )
+    run._events.append(waiting)
+    assert _said(run) == [
+        f"rank 0 waits here for rank 1, which left the group at train.py:21{told}"
+    ]

@@ -74,3 +74,34 @@ def test_the_best_state_was_not_copied(tmp_path: Path) -> None:
 )
 def test_other_loads(tmp_path: Path, program: str) -> None:
     watched(tmp_path, FIT + program, "SHD420")
+
+
+KEPT = """\
+import copy
+import torch
+from torch import nn
+client = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(client.parameters(), lr=0.1)
+updates = []
+for _ in range(3):
+    optimizer.zero_grad()
+    client(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    {keep}
+"""
+
+
+def test_states_that_are_all_of_one_model(tmp_path: Path) -> None:
+    source = KEPT.format(keep="updates.append(client.state_dict())  # flagged")
+    told = watched(tmp_path, source, "SHD420").only
+    assert told.message.startswith("3 state dicts of one `Linear` are kept")
+    assert "clone()" in told.fixes[0].description
+
+
+@pytest.mark.parametrize("keep", [
+    "updates.append(copy.deepcopy(client.state_dict()))",
+    "updates.append({key: each.clone() for key, each in client.state_dict().items()})",
+    "last = client.state_dict()",
+])  # fmt: skip
+def test_copies_and_the_last_one_alone(keep: str, tmp_path: Path) -> None:
+    assert not watched(tmp_path, KEPT.format(keep=keep), "SHD420").found

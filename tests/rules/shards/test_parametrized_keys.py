@@ -33,7 +33,8 @@ normed.load_state_dict(torch.load("plain.pt"))  # flagged
 """
     told = watched(tmp_path, source, CODE).only
     assert told.message == (
-        "the model has `0.weight` as a parametrization computes it, and plain.pt as it is"
+        "the model has `0.weight` as a parametrization computes it, and plain.pt, saved at "
+        "program.py:7, as it is"
     )
     remove = (
         "remove_weight_norm(module)" if made is OLD else 'remove_parametrizations(module, "weight")'
@@ -47,7 +48,7 @@ torch.save(normed.state_dict(), "normed.pt")
 plain.load_state_dict(torch.load("normed.pt"))  # flagged
 """
     told = watched(tmp_path, source, CODE).only
-    assert told.message.startswith("normed.pt has `0.weight`")
+    assert told.message.startswith("normed.pt, saved at program.py:7, has `0.weight`")
     assert "of `0` on before the load" in told.fixes[0].description
 
 
@@ -59,3 +60,36 @@ plain.load_state_dict(torch.load("normed.pt"))  # flagged
 ])  # fmt: skip
 def test_keys_that_fit_or_differ_otherwise(load: str, tmp_path: Path) -> None:
     assert not watched(tmp_path, f"{MODELS}{NEW}{load}\n", CODE).found
+
+
+ADAPTED = """\
+import torch
+from torch import nn
+class Adapter(nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.base_layer, self.down = layer, nn.Linear(4, 2, bias=False)
+plain = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+adapted = nn.Sequential(Adapter(nn.Linear(4, 4)), nn.ReLU())
+"""
+
+
+def test_a_file_with_an_adapter_for_a_model_without(tmp_path: Path) -> None:
+    source = f"""{ADAPTED}
+torch.save(adapted.state_dict(), "adapted.pt")
+plain.load_state_dict(torch.load("adapted.pt"))  # flagged
+"""
+    told = watched(tmp_path, source, CODE).only
+    assert told.message == (
+        "adapted.pt, saved at program.py:10, has `0.weight` and `0.bias` inside of an adapter, and "
+        "the model as it is"
+    )
+    assert "merge_and_unload" in told.fixes[0].description
+
+
+def test_the_file_of_a_model_without_an_adapter(tmp_path: Path) -> None:
+    source = f"""{ADAPTED}
+adapted.load_state_dict(plain.state_dict())  # flagged
+"""
+    told = watched(tmp_path, source, CODE).only
+    assert "before the adapter is put on" in told.fixes[0].description

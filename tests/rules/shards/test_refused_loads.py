@@ -71,3 +71,19 @@ def test_one_name_of_tied_weights(tmp_path: Path) -> None:
     seen = watched(tmp_path, HEAD + TIED, "SHD463")
     assert "`head.weight` is missing in what is loaded" in seen.only.message
     assert "as `embed.weight`" in seen.only.message
+
+
+SPREAD = """\
+torch.save({"weight": torch.ones(1, 4), "bias": torch.ones(1)}, path)
+model, saved = nn.Linear(4, 8), torch.load(path)
+with torch.no_grad():
+    model.weight.copy_(saved["weight"])  # flagged
+    model.bias.copy_(saved["bias"])
+    model.weight.copy_(torch.ones(1, 4))
+    model.weight[:1].copy_(saved["weight"])
+"""
+
+
+def test_a_row_of_a_file_that_fills_a_table(tmp_path: Path) -> None:
+    message = watched(tmp_path, HEAD + SPREAD, "SHD445").only.message
+    assert message.startswith("`Tensor.copy_` fills `Linear.weight`, 8x4, with 1x4 of model.pt")

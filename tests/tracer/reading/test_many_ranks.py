@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("msgpack")
 
 from tensortrail.cli import main
-from tensortrail.rules import all_rules
+from tensortrail.rules import Did, all_rules
 from tensortrail.tracer.reading.findings_of_run import findings
 from tensortrail.tracer.reading.ranks import many_ranks
 from tensortrail.tracer.reading.ranks.many_ranks import readings
@@ -18,6 +18,7 @@ from tensortrail.tracer.reading.ranks.names import named
 from tensortrail.tracer.reading.ranks.run_of_ranks import RunOfRanks
 from tensortrail.tracer.reading.timeline import open_run
 from tensortrail.tracer.trail.rank_files import files_by_rank
+from tests.tracer.exports.trails import Recording
 from tests.tracer.many import many_ranks_in
 
 
@@ -110,3 +111,27 @@ def test_a_file_that_is_no_trail_costs_the_others_nothing(
     (tmp_path / "rank-9.trail").write_bytes(b"something else")
     assert main(["report", str(tmp_path), "--format", "findings"]) == 0
     assert "rank-9.trail: no trail" in capsys.readouterr().err
+
+
+def test_two_of_many_ranks_that_parted_are_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        for rank in range(10):
+            run = Recording(tmp_path, patch, f"rank-{rank}", rank=rank, pid=100 + rank, host="one")
+            for number in range(1, 31):
+                last = number == 30
+                facts = {
+                    "number": number,
+                    "took": 9,
+                    "sizes": ["float32 3x4" if last and rank == 7 else "float32 5x4"],
+                    **({"failed": True} if last else {}),
+                }
+                site = ("train.py", 15, "main")
+                run.did(Did.COLLECTIVE, op="all_gather", at=number, site=site, facts=facts)
+            run.writer.close()
+    assert main(["report", str(tmp_path)]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "`all_gather` is given float32 5x4 in rank 0 and float32 3x4 in rank 7" in told
+    main(["report", str(tmp_path), "--select", "DEV502"])
+    assert "float32 3x4" not in capsys.readouterr().out

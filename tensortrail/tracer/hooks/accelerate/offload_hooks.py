@@ -63,6 +63,10 @@ class _Bringing(_Look):
     def __init__(self, told: Counter[str], written: Written) -> None:
         self._told, self._written = told, written
 
+    def before(self, recorder: Recorder, hook: Any, module: Any) -> list[Entry]:
+        _tell_meta_writes(recorder, hook, module)
+        return []
+
     def after(
         self, recorder: Recorder, hook: Any, module: Any, op: str, before: list[Entry]
     ) -> None:
@@ -91,6 +95,18 @@ class _Leaving(_Look):
         left = _tell(recorder, hook, module, op, self._told, said)
         if before:
             note_held(recorder, recorder.onload_hooks.shown(module), before, left, op)
+
+
+def _tell_meta_writes(recorder: Recorder, hook: Any, module: Any) -> None:
+    """The hook is about to put its own values into the place of a weight that was changed."""
+    path = path_of_module(hook.weights_map) or type(module).__name__
+    for key, tensor in weights_of(hook, module):
+        entry = recorder.storages.entry(tensor) if tensor.is_meta else None
+        line = recorder.meta_writes.line(entry.number) if entry is not None else None
+        if line is not None:
+            kept = kept_in(hook.weights_map, key)
+            facts = {"written on meta": f"{path}.{key}", "kept_in": kept}
+            recorder.note_at(line, Did.HOOK, entry, op=f"{HOOK}.pre_forward", facts=facts)
 
 
 def _brought(recorder: Recorder, hook: Any, module: Any) -> Iterator[Brought]:

@@ -18,7 +18,7 @@ from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.identity.sites import frames
 from tensortrail.tracer.noticing.operands import tensors_in
 from tensortrail.tracer.patching.patches import Around, Patches
-from tensortrail.tracer.trail.last_state import Standing
+from tensortrail.tracer.trail.last_state import GIVEN, Standing
 
 LIBRARY = "torch.distributed.distributed_c10d"
 NAMES = (
@@ -32,6 +32,7 @@ NAMES = (
 )  # fmt: skip
 
 
+LEAVES = "destroy_process_group"
 MOST_SIZES = 4
 
 
@@ -84,7 +85,7 @@ def _around(recorder: Recorder, depth: Depth, standing: Standing) -> Around:
         given = [tensor for _, tensor in tensors_in(args, kwargs)]
         recorder.fresh_memory.given(given)
         sizes = recorder.guarded(_sizes, given) or []
-        said = recorder.guarded(_began, standing, " of ".join([original.__name__, *sizes[:1]]))
+        said = recorder.guarded(_began, standing, GIVEN.join([original.__name__, *sizes[:1]]))
         began = time.perf_counter_ns()
         failed = True
         try:
@@ -124,6 +125,8 @@ def _ended(
         facts["sizes"] = sizes
     if failed:
         facts["failed"] = True
+    if op == LEAVES:
+        facts["steps"] = recorder.optimizer_steps
     recorder.note(Did.COLLECTIVE, op=op, facts=facts)
 
 

@@ -29,6 +29,7 @@ class OwnState:
 
     def __init__(self) -> None:
         self._taken: dict[int, Taken] = {}
+        self._told: set[Place | None] = set()
 
     def taken(self, recorder: Recorder, module: Module, state: Any) -> None:
         key = id(state)
@@ -39,6 +40,7 @@ class OwnState:
                 del self._taken[key]
 
         if type(state).__weakrefoffset__:
+            self._kept(recorder, module, state)
             self._taken[key] = Taken(
                 weakref.ref(state, gone),
                 weakref.ref(module),
@@ -46,6 +48,19 @@ class OwnState:
                 recorder.optimizer_steps,
                 _file_of(recorder, module),
             )
+
+    def _kept(self, recorder: Recorder, module: Module, state: Any) -> None:
+        """Others of this module are still there, with its tensors, and were taken before steps that
+        changed them. One of them may be about to be replaced by the new one."""
+        line, steps = recorder.user_here(), recorder.optimizer_steps
+        alike = [each for each in self._taken.values() if each.module() is module]
+        kept = [each for each in alike if each.line == line and each.state() is not None]
+        turns = {each.steps for each in kept if _is_live(recorder, each.state(), module)} - {steps}
+        if len(turns) > 1 and line not in self._told:
+            self._told.add(line)
+            entry = recorder.storages.entry(next(module.parameters(), None))
+            facts = {"kept": len(turns) + 1, "module": type(module).__name__}
+            recorder.note(Did.HOOK, entry, op="Module.state_dict", facts=facts)
 
     def loaded(self, recorder: Recorder, module: Any, state: Any) -> None:
         """Noted where optimizers have stepped since it was taken, it holds no copies yet, and
@@ -56,17 +71,23 @@ class OwnState:
         if _file_of(recorder, module) not in ("", known.file):
             return
         steps = recorder.optimizer_steps - known.steps
-        entries = [
-            (recorder.storages.entry(weight), recorder.storages.entry(state.get(name)))
-            for name, weight in module.named_parameters()
-        ]
-        if steps and entries and all(own is not None and own is its for own, its in entries):
+        if steps and _is_live(recorder, state, module):
             facts = {
                 "itself": list(known.line or ()),
                 "steps": steps,
                 "module": type(module).__name__,
             }
-            recorder.note(Did.HOOK, entries[0][0], op=OP, facts=facts)
+            entry = recorder.storages.entry(next(module.parameters()))
+            recorder.note(Did.HOOK, entry, op=OP, facts=facts)
+
+
+def _is_live(recorder: Recorder, state: Any, module: Module) -> bool:
+    """It holds the memory of the module's parameters, and no copies."""
+    entries = [
+        (recorder.storages.entry(weight), recorder.storages.entry(state.get(name)))
+        for name, weight in module.named_parameters()
+    ]
+    return bool(entries) and all(own is not None and own is its for own, its in entries)
 
 
 def _file_of(recorder: Recorder, module: Module) -> str:

@@ -24,7 +24,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
             except RuntimeError as error:
                 recorder.guarded(_refused, args, error)
                 raise
-        recorder.cut_graphs.ran_backward()
+        recorder.guarded(lambda of: of.cut_graphs.ran_backward(args[0] if args else ()))
         recorder.guarded(lambda of: of.refused_backward.ran())
         return result
 

@@ -22,6 +22,8 @@ from tensortrail.tracer.noticing.incomplete_loads import Load
 from tensortrail.tracer.patching.patches import Around, Patches
 
 LIBRARY = "torch"
+RESIZES = "resize_token_embeddings"
+"""What models with a table of tokens can do."""
 
 
 def install(recorder: Recorder, patches: Patches) -> None:
@@ -88,6 +90,7 @@ def _not_loaded(recorder: Recorder, error: RuntimeError, module: Module, given: 
         "file": recorder.loads.file_of(values.values()),
         "wrappers": list(_wrappers(module, values)),
         "tied": _tied(module, values),
+        "resizes": any(hasattr(type(each), RESIZES) for each in module.modules()),
     }
     recorder.note(Did.ERROR, op="Module.load_state_dict", facts=facts)
 

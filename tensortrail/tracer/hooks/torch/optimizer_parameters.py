@@ -15,6 +15,7 @@ from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.hooks.shared.looking import looking_after, looking_before
 from tensortrail.tracer.identity.inner_tensors import PLAIN
+from tensortrail.tracer.noticing.kept_graphs import KeptGraphs
 from tensortrail.tracer.noticing.models_without_parameters import (
     note_without_parameters,
     spent_iterator,
@@ -115,12 +116,14 @@ def _watch_steps(
     recorder: Recorder, trained: TrainedParameters, starved: StarvedOptimizers
 ) -> None:
     twins = TwinOptimizers(recorder, trained.held)
+    graphs = KeptGraphs(recorder)
 
     def looked(_: Recorder, optimizer: Optimizer) -> None:
         trained.stepped(optimizer)
         recorder.refused_backward.stepped(optimizer)
         starved.stepped(optimizer, trained.made_at(optimizer))
         twins.stepped(optimizer, trained.made_at(optimizer))
+        graphs.stepped()
 
     def stepped(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         if recorder.active and not is_compiling():

@@ -7,18 +7,31 @@ from collections.abc import Callable
 from typing import Any
 
 from tensortrail.tracer.identity.storages import Storages
+from tensortrail.tracer.noticing.escaped.batches_of_one import batch_of_one
 from tensortrail.tracer.noticing.escaped.branches_on_data import branch_on_data
 from tensortrail.tracer.noticing.escaped.copied_graphs import copied_graph
+from tensortrail.tracer.noticing.escaped.dropped_labels import dropped_labels
+from tensortrail.tracer.noticing.escaped.ended_senders import ended_sender
 from tensortrail.tracer.noticing.escaped.half_weights import half_weights
 from tensortrail.tracer.noticing.escaped.hooked_outputs import hooked_output
 from tensortrail.tracer.noticing.escaped.incomplete_maps import incomplete_map
 from tensortrail.tracer.noticing.escaped.lacked_keys import lacked_key
+from tensortrail.tracer.noticing.escaped.lacking_gradients import lacking_gradient
+from tensortrail.tracer.noticing.escaped.local_sizes import local_size
+from tensortrail.tracer.noticing.escaped.lost_items import lost_item
 from tensortrail.tracer.noticing.escaped.lost_leaves import lost_leaf
+from tensortrail.tracer.noticing.escaped.missed_targets import missed_targets
 from tensortrail.tracer.noticing.escaped.parallel_models import parallel_model
 from tensortrail.tracer.noticing.escaped.pickled_functions import pickled_function
 from tensortrail.tracer.noticing.escaped.recomputed_states import recomputed_state
+from tensortrail.tracer.noticing.escaped.several_losses import several_losses
+from tensortrail.tracer.noticing.escaped.specialised_sizes import specialised_size
 from tensortrail.tracer.noticing.escaped.spread_weights import spread_weight
+from tensortrail.tracer.noticing.escaped.uncompiled_lines import uncompiled_line
+from tensortrail.tracer.noticing.escaped.unguarded_mains import unguarded_main
+from tensortrail.tracer.noticing.escaped.unsaved_arguments import unsaved_arguments
 from tensortrail.tracer.noticing.escaped.unused_parameters import unused_parameters
+from tensortrail.tracer.noticing.escaped.used_up_steps import used_up_steps
 from tensortrail.tracer.noticing.escaped.worker_graphs import worker_graph
 
 LOOKS: tuple[Callable[[BaseException, Storages], dict[str, Any] | None], ...] = (
@@ -35,6 +48,19 @@ LOOKS: tuple[Callable[[BaseException, Storages], dict[str, Any] | None], ...] = 
     recomputed_state,
     incomplete_map,
     spread_weight,
+    batch_of_one,
+    dropped_labels,
+    ended_sender,
+    lacking_gradient,
+    local_size,
+    lost_item,
+    missed_targets,
+    several_losses,
+    specialised_size,
+    uncompiled_line,
+    unguarded_main,
+    unsaved_arguments,
+    used_up_steps,
 )
 
 

@@ -20,7 +20,7 @@ BRANCHES = (ast.If, ast.While, ast.IfExp, ast.Assert)
 def branch_on_data(error: BaseException, _: Storages) -> dict[str, Any] | None:
     if not type(error).__module__.startswith(CAPTURES) or not _DATA.search(str(error)):
         return None
-    for file, line, function in (_told(error), _left(error)):
+    for file, line, function in (line_told(error), _left(error)):
         node = _branch(file, line) if file else None
         if node is not None:
             return {
@@ -31,7 +31,7 @@ def branch_on_data(error: BaseException, _: Storages) -> dict[str, Any] | None:
     return None
 
 
-def _told(error: BaseException) -> tuple[str, int, str]:
+def line_told(error: BaseException) -> tuple[str, int, str]:
     """The line of the program that the compiler names."""
     told = str(error).partition("from user code:")[2]
     own = [each for each in _LINE.findall(told) if OWNERS[each[0]] == USER]

@@ -14,6 +14,7 @@ from tensortrail.tracer.reading.ranks.deeds import Deed, deeds
 from tensortrail.tracer.reading.ranks.ends import End, ends
 from tensortrail.tracer.reading.ranks.findings import devices
 from tensortrail.tracer.reading.ranks.statements import Statement, statements
+from tensortrail.tracer.reading.ranks.turns import Turn, turns
 from tensortrail.tracer.reading.summary import Summary
 from tensortrail.tracer.reading.timeline import RunTimeline
 from tensortrail.tracer.trail.rank_files import RankFiles
@@ -41,6 +42,7 @@ class RankReading:
     gpus: tuple[tuple[str, str], ...]
     ends: tuple[End, ...]
     statements: tuple[Statement, ...]
+    turns: tuple[Turn, ...]
 
 
 @without_collector()
@@ -77,4 +79,5 @@ def reading_of(rank: RunTimeline, rules: Sequence[Rule]) -> RankReading:
         gpus=tuple(gpus(rank)),
         ends=tuple(ends(rank, rank.began)),
         statements=tuple(statements(summary)),
+        turns=turns(rank),
     )

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tensortrail.findings import Finding
+from tensortrail.rules import Rule
+from tensortrail.tracer.reading.findings_of_run import findings_of_rank
 from tensortrail.tracer.reading.ranks.comparison import shared
 from tensortrail.tracer.reading.ranks.deeds import Deeds, Difference
 from tensortrail.tracer.reading.ranks.ends import End, unended
 from tensortrail.tracer.reading.ranks.findings import RankFindings
 from tensortrail.tracer.reading.ranks.folding import Folding
 from tensortrail.tracer.reading.ranks.one_rank import RankReading
+from tensortrail.tracer.reading.ranks.turns import Turn, to_compare
 from tensortrail.tracer.reading.timeline import RunTimeline
 from tensortrail.tracer.trail.rank_files import RunFiles
 from tensortrail.tracer.trail.run_files import parts_of
@@ -37,6 +40,7 @@ class RunOfRanks:
     folding: Folding = field(default_factory=Folding)
     _findings: RankFindings = field(default_factory=RankFindings)
     _deeds: Deeds = field(default_factory=Deeds)
+    _turns: dict[str, tuple[Turn, ...]] = field(default_factory=dict)
     _ends: list[End] = field(default_factory=list)
     _gpus: list[tuple[str, tuple[tuple[str, str], ...]]] = field(default_factory=list)
 
@@ -58,6 +62,7 @@ class RunOfRanks:
             self.ranks.append(rank.label)
             self.folding.add(rank.label, rank.statements)
             self._deeds.add(rank.label, rank.deeds)
+            self._turns[rank.label] = rank.turns
             self._gpus.append((rank.label, rank.gpus))
 
     def _count(self, rank: RankReading) -> None:
@@ -79,6 +84,14 @@ class RunOfRanks:
     def findings(self) -> list[Finding]:
         return self._findings.merged()
 
+    def across(self, files: RunFiles, rules: Sequence[Rule]) -> list[Finding]:
+        """What the rules that compare ranks find in the two that parted first."""
+        comparing = [each for each in rules if each.compares_ranks]
+        chosen = to_compare(self._turns) if comparing else []
+        if not chosen:
+            return []
+        return list(findings_of_rank(self._timeline_of(chosen, files), comparing).findings)
+
     def differences(self) -> list[Difference]:
         return self._deeds.differences()
 
@@ -98,8 +111,10 @@ class RunOfRanks:
 
     def timeline(self, files: RunFiles) -> RunTimeline:
         """The ranks that are shown, with their events."""
-        shown = set(self.shown())
-        chosen = [each for each in files.ranks if f"rank {each.rank}" in shown]
+        return self._timeline_of(self.shown(), files)
+
+    def _timeline_of(self, ranks: Sequence[str], files: RunFiles) -> RunTimeline:
+        chosen = [each for each in files.ranks if f"rank {each.rank}" in ranks]
         return RunTimeline(*parts_of(path for each in chosen for path in each.paths))
 
     @property

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Fix, Safety, Severity
+from tensortrail.rules import Rule, Timeline
+from tensortrail.rules.shared.hook_events import hooks_telling
+from tensortrail.rules.shared.lines import place_told
+
+CHANGE = (
+    "make the scheduler before the optimizer's state is loaded, and load the state of the "
+    "scheduler too: `scheduler.load_state_dict(...)`"
+)
+
+
+class RateSetBack(Rule):
+    """A scheduler that is made after an optimizer's state was loaded sets its rate back.
+
+    ## What it does
+    In a recorded run, reports a scheduler of torch that gives an optimizer its first learning rate
+    again, if that optimizer has loaded a state with another one, which a scheduler had brought it
+    to, and makes its next step with the first one.
+
+    Not reported: schedulers that go on from `last_epoch` or whose own state brings the rate back.
+
+    ## Why is this bad?
+    Training goes on with the rate of its first step: too large for weights that have nearly
+    converged, and nothing fails.
+
+    ## Example
+    ```python
+    optimizer.load_state_dict(saved["optimizer"])
+    scheduler = LambdaLR(optimizer, decay)
+    ```
+    Use instead:
+    ```python
+    scheduler = LambdaLR(optimizer, decay)
+    optimizer.load_state_dict(saved["optimizer"])
+    scheduler.load_state_dict(saved["scheduler"])
+    ```
+
+    ## Fix safety
+    No fix is offered: the file may lack the state of the scheduler.
+
+    ## References
+    - torch-points3d/torch-points3d pull request 630, ultralytics/yolov5 issue 292
+    - pytorch documentation of `torch.optim.lr_scheduler.LRScheduler`
+    """
+
+    code = "SHD466"
+    name = "rate-set-back"
+    severity = Severity.WARNING
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        for event in hooks_telling(timeline, "set back"):
+            facts = event.facts
+            yield self.finding_in_run(
+                timeline,
+                event,
+                f"`{event.op}` sets the learning rate back to {facts['set back']:.6g}: the state "
+                f"that `{facts['optimizer']}` loaded{place_told(facts.get('loaded'))} had "
+                f"{facts['rate']:.6g}, and the next step was made with the first",
+                fixes=[Fix(CHANGE, Safety.DISPLAY, ())],
+            )

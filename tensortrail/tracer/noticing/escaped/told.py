@@ -1,0 +1,102 @@
+"""What a look knows of an exception is told in its own words, where it is no finding of a rule."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from traceback import walk_tb
+from types import FrameType
+from typing import Any
+
+from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
+
+from tensortrail.rules.shared.lines import place_told
+from tensortrail.tracer.identity.assignments import assignment, tree_of
+from tensortrail.tracer.identity.sites import OWNERS, USER
+from tensortrail.tracer.identity.variables import variables
+
+CAUSE = "cause"
+"""The fact that holds what is told."""
+GIVES = ("__getitem__", "__getitems__", "__iter__")
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def told(cause: str, change: str) -> dict[str, Any]:
+    return {CAUSE: cause, "change": change}
+
+
+def frames_of(error: BaseException) -> list[FrameType]:
+    """The outermost first."""
+    return [frame for frame, _ in walk_tb(error.__traceback__)]
+
+
+def owners(error: BaseException) -> Iterator[Any]:
+    """`self` of each of the frames, the innermost first."""
+    yield from (each.f_locals.get("self") for each in reversed(frames_of(error)))
+
+
+def at(file: str, line: int) -> str:
+    return place_told([file, line])
+
+
+def made_at(error: BaseException, value: Any) -> str:
+    """Where a function of the program that the exception left gave the value to a variable."""
+    for frame in reversed(frames_of(error)):
+        file = frame.f_code.co_filename
+        if OWNERS[file] == USER:
+            names = [name for name, each in variables(frame).items() if each is value]
+            made = assignment(frame, names[0], frame.f_lineno) if names else None
+            if made is not None:
+                return f", made{at(file, made.lineno)},"
+    return ""
+
+
+def source_of(function: Any) -> tuple[str, Function] | None:
+    """Where a function of the program stands."""
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    if code is None or OWNERS[code.co_filename] != USER:
+        return None
+    tree = tree_of(code.co_filename)
+    for node in ast.walk(tree) if tree else ():
+        if isinstance(node, Function) and first_line(node) == code.co_firstlineno:
+            return code.co_filename, node
+    return None
+
+
+def first_line(function: Function) -> int:
+    return min([function.lineno, *(each.lineno for each in function.decorator_list)])
+
+
+def inside(function: ast.AST) -> Iterator[ast.AST]:
+    """Its nodes, without those of functions in it."""
+    for node in ast.iter_child_nodes(function):
+        if not isinstance(node, (*Function.__args__, ast.Lambda, ast.ClassDef)):
+            yield node
+            yield from inside(node)
+
+
+def data_set_of(error: BaseException) -> Any:
+    """That of the loader which the exception came through."""
+    for each in owners(error):
+        for name in ("_dataset", "dataset", "train_dataset"):
+            found = vars(each).get(name) if hasattr(each, "__dict__") else None
+            if isinstance(found, Dataset):
+                return found
+    return None
+
+
+def giver_of(data: Any) -> tuple[str, Function] | None:
+    """The method of a data set that gives its items."""
+    found = (source_of(getattr(type(data), name, None)) for name in GIVES)
+    return next((each for each in found if each is not None), None)
+
+
+def plain_length(loader: Any) -> tuple[int, int]:
+    """How many samples a loader has and how many it puts into a batch, where counting runs nothing
+    of the program's."""
+    if not isinstance(loader, DataLoader):
+        return 0, 0
+    data = loader.dataset
+    if isinstance(data, Subset):
+        return len(data.indices), loader.batch_size or 0
+    return (len(data), loader.batch_size or 0) if isinstance(data, TensorDataset) else (0, 0)

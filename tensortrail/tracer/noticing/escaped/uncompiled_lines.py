@@ -1,0 +1,39 @@
+"""A line that cannot be compiled, where a whole function has to be."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from tensortrail.tracer.identity.assignments import tree_of
+from tensortrail.tracer.identity.storages import Storages
+from tensortrail.tracer.noticing.escaped.branches_on_data import line_told
+from tensortrail.tracer.noticing.escaped.told import at, told
+
+REFUSED = "Unsupported"
+CHANGE = (
+    "take it out of what is compiled, put it under `if not torch.compiler.is_compiling():`, or "
+    "leave `fullgraph=True` out: the graph is then cut in two there"
+)
+
+
+def uncompiled_line(error: BaseException, _: Storages) -> dict[str, Any] | None:
+    if type(error).__name__ != REFUSED or not type(error).__module__.startswith("torch._dynamo"):
+        return None
+    file, line, _function = line_told(error)
+    what = _called(file, line) if file else ""
+    if not file:
+        return None
+    said = f"`{what}`" if what else "the line"
+    return told(f"{said}{at(file, line)} cannot be compiled, and no break is allowed here", CHANGE)
+
+
+def _called(file: str, line: int) -> str:
+    """The outermost call of the line."""
+    tree = tree_of(file)
+    calls = [
+        node
+        for node in (ast.walk(tree) if tree else ())
+        if isinstance(node, ast.Call) and node.lineno == line
+    ]
+    return ast.unparse(calls[0].func) if calls else ""

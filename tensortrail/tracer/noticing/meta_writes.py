@@ -1,0 +1,29 @@
+"""Weights that were changed while they are on meta: nothing is changed by that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch.nn import Parameter
+
+from tensortrail.tracer.noticing.notes import Notes
+
+
+def is_weight_on_meta(target: Any) -> bool:
+    return type(target) is Parameter and target.is_meta
+
+
+class MetaWrites:
+    def __init__(self, notes: Notes) -> None:
+        self._notes = notes
+        self._lines: dict[int, int] = {}
+        """By storage: the first line that did."""
+
+    def wrote(self, target: Any) -> None:
+        if is_weight_on_meta(target):
+            entry = self._notes.storages.entry(target)
+            if entry is not None:
+                self._lines.setdefault(entry.number, self._notes.site_here())
+
+    def line(self, number: int) -> int | None:
+        return self._lines.pop(number, None)

@@ -1,0 +1,143 @@
+"""Failures whose cause is read from the frames that the exception left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+from torch.utils.data import DataLoader, Dataset, TensorDataset  # noqa: E402
+
+from tests.tracer.explaining.test_explanation import explained  # noqa: E402
+
+HERE = Path(__file__).name
+
+
+def line_of(text: str) -> int:
+    lines = Path(__file__).read_text().splitlines()
+    return next(n for n, line in enumerate(lines, 1) if text in line)
+
+
+def rows(count: int) -> Any:
+    return TensorDataset(torch.ones(count, 4), torch.zeros(count, dtype=torch.long))
+
+
+class Broken(Dataset):  # type: ignore[misc]
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, index: int) -> Any:
+        if index == 1:
+            return None  # of a broken file
+        return torch.ones(2)
+
+
+def test_an_item_that_is_none(tmp_path: Path) -> None:
+    told = explained(tmp_path, lambda: list(DataLoader(Broken(), batch_size=2)))
+    line = line_of("# of a broken file")
+    assert (
+        f"`Broken` gave None for an item of the batch: its `return None` at {HERE}:{line}" in told
+    )
+    assert "collate_fn" in told
+
+
+def test_a_batch_with_one_sample(tmp_path: Path) -> None:
+    def program() -> None:
+        loader = DataLoader(rows(5), batch_size=2)
+        norm = nn.BatchNorm1d(4)
+        for x, _ in loader:
+            norm(x)
+
+    told = explained(tmp_path, program)
+    assert "The last batch of `loader`" in told
+    assert "has a single sample (5 in batches of 2)" in told
+    assert "`drop_last=True` for `loader`" in told
+
+
+def test_a_single_sample_to_predict(tmp_path: Path) -> None:
+    told = explained(tmp_path, lambda: nn.BatchNorm1d(4)(torch.ones(1, 4)))
+    assert "call `model.eval()` before predicting" in told.replace("Call", "call")
+
+
+def test_a_loss_for_each_sample(tmp_path: Path) -> None:
+    def program() -> None:
+        weights = torch.ones(3, requires_grad=True)
+        loss = nn.functional.mse_loss(weights, torch.zeros(3), reduction="none")
+        loss.backward()
+
+    told = explained(tmp_path, program)
+    assert "`loss` has 3 values, and a backward pass begins at one" in told
+    assert "`nn.functional.mse_loss` at test_told_by_frames.py" in told
+    assert "`loss.mean().backward()`" in told
+
+
+def test_a_parameter_without_a_gradient(tmp_path: Path) -> None:
+    def program() -> None:
+        net = nn.ModuleDict({"used": nn.Linear(2, 1), "spare": nn.Linear(2, 1)})
+        net["used"](torch.ones(1, 2)).sum().backward()
+        for weight in net.parameters():
+            weight.grad.norm()
+
+    told = explained(tmp_path, program)
+    assert "`net.spare.weight` has no gradient, like 1 other of 4: the loss was computed" in told
+    assert "`if weight.grad is not None:`" in told
+
+
+def test_a_scheduler_at_its_end(tmp_path: Path) -> None:
+    def program() -> None:
+        loader = DataLoader(rows(5), batch_size=2)
+        optimizer = torch.optim.SGD(nn.Linear(2, 1).parameters(), lr=0.1)
+        steps = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=2)
+        for _ in loader:
+            optimizer.step()
+            steps.step()
+
+    told = explained(tmp_path, program)
+    line = line_of("steps = torch.optim")
+    assert f"This OneCycleLR, made at {HERE}:{line}, was made for" in told
+    assert "made for 2 steps in all, which are over, and the loader has 3 batches an epoch" in told
+
+
+class Flat(nn.Module):  # type: ignore[misc]
+    def forward(self, x: Any) -> Any:
+        return x.view(4, -1)
+
+
+def test_a_number_in_the_place_of_a_size(tmp_path: Path) -> None:
+    def program() -> None:
+        batch = torch.export.Dim("batch", min=2, max=8)
+        torch.export.export(Flat(), (torch.ones(4, 2, 2),), dynamic_shapes=({0: batch},))
+
+    told = explained(tmp_path, program)
+    line = line_of("return x.view(4, -1)")
+    assert f"`x.view(4, -1)` at {HERE}:{line} has the number 4 where `batch` is" in told
+
+
+def test_a_line_that_cannot_be_compiled(tmp_path: Path) -> None:
+    def speaks(x: Any) -> Any:
+        open("/dev/null").close()  # is opened
+        return x + 1
+
+    def program() -> None:
+        torch.compile(speaks, fullgraph=True, backend="eager")(torch.ones(2))
+
+    told = explained(tmp_path, program)
+    line = line_of("# is opened")
+    assert f" at {HERE}:{line} cannot be compiled" in told
+
+
+def test_a_class_of_another_program(tmp_path: Path) -> None:
+    def program() -> None:
+        raise AttributeError("Can't get attribute 'Net' on <module '__main__' from 'serve.py'>")
+
+    assert "import the class into the main module first" in explained(tmp_path, program)
+
+
+@pytest.mark.parametrize("asked", ["norm", "grad"])
+def test_other_failures_of_the_kind_are_left_alone(asked: str, tmp_path: Path) -> None:
+    missing: Any = None
+    assert not explained(tmp_path, lambda: getattr(missing, asked))
