@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules.base import Rule
 
+Weigh = Callable[[Finding], Severity]
 
-def without_explained(found: Collection[Finding], rules: Iterable[Rule]) -> list[Finding]:
+
+def own_severity(finding: Finding) -> Severity:
+    return finding.severity
+
+
+def without_explained(
+    found: Collection[Finding], rules: Iterable[Rule], weigh: Weigh = own_severity
+) -> list[Finding]:
     """The findings, but those of codes that another finding's rule explains at their line. The one
-    that stays is as severe as those it stands for. A note explains notes only, as it may not be
-    shown, and goes where one of the others is no note."""
+    that stays is an error if one of those it stands for is, as `weigh` says how severe each is
+    reported. A note explains notes only, as it may not be shown, and goes where one of the others
+    is no note."""
     explains = {rule.code: frozenset(rule.explains) for rule in rules if rule.explains}
     of_line: dict[tuple[str, int], list[Finding]] = {}
     for each in found:
@@ -31,7 +40,7 @@ def without_explained(found: Collection[Finding], rules: Iterable[Rule]) -> list
         if each.code in explains and _is_said_better(each, line, explains[each.code])
     }
     left = [each for each in found if id(each) not in gone]
-    return [_as_severe(each, stands_for.get(id(each), ())) for each in left]
+    return [_as_severe(each, stands_for.get(id(each), ()), weigh) for each in left]
 
 
 def _explained(
@@ -51,7 +60,7 @@ def _is_said_better(note: Finding, line: Iterable[Finding], codes: Collection[st
     return worse and note.severity is Severity.NOTE
 
 
-def _as_severe(finding: Finding, others: Iterable[Finding]) -> Finding:
-    if finding.severity is Severity.WARNING and any(o.severity is Severity.ERROR for o in others):
+def _as_severe(finding: Finding, others: Iterable[Finding], weigh: Weigh) -> Finding:
+    if finding.severity is Severity.WARNING and any(weigh(o) is Severity.ERROR for o in others):
         return replace(finding, severity=Severity.ERROR)
     return finding

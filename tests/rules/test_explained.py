@@ -6,7 +6,7 @@ import pytest
 
 from tensortrail.findings import Confidence, Finding, Severity, Site
 from tensortrail.rules import all_rules
-from tensortrail.rules.explained import without_explained
+from tensortrail.rules.explained import Weigh, without_explained
 
 RULES = [all_rules()[code]() for code in ("DEV532", "DEV534")]
 
@@ -38,3 +38,13 @@ def test_what_stays_is_as_severe_as_what_it_stands_for() -> None:
     both = [finding("DEV532", Severity.WARNING), finding("DEV534", Severity.ERROR)]
     (left,) = without_explained(both, RULES)
     assert (left.code, left.severity) == ("DEV532", Severity.ERROR)
+
+
+def weighed(note: str) -> Weigh:
+    return lambda each: Severity.NOTE if each.code == note else each.severity
+
+
+def test_what_is_reported_as_a_note_makes_nothing_worse() -> None:
+    both = [finding("DEV532", Severity.WARNING), finding("DEV534", Severity.ERROR)]
+    (left,) = without_explained(both, RULES, weighed("DEV534"))
+    assert (left.code, left.severity) == ("DEV532", Severity.WARNING)

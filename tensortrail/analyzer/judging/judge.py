@@ -29,7 +29,7 @@ from tensortrail.analyzer.reading.source import Unreadable
 from tensortrail.analyzer.reading.texts import Texts
 from tensortrail.findings import Finding, Severity, Site
 from tensortrail.rules import Rule
-from tensortrail.rules.explained import without_explained
+from tensortrail.rules.explained import Weigh, without_explained
 
 NOTE = Severity.NOTE
 OnCrash = Callable[[Rule, Exception], Finding]
@@ -102,11 +102,18 @@ def _is_loud(finding: Finding, silent: Container[str]) -> bool:
 
 def _as_reported(found: Iterable[Finding], rules: Iterable[Rule]) -> Iterator[Finding]:
     """What a rule is sure of is reported all the same where its warnings are notes."""
-    by_code = {each.code: each for each in rules}
+    weigh = _weigh_by(rules)
     for each in found:
-        rule = by_code.get(each.code)
-        severity = rule.reported(each.severity) if rule is not None else each.severity
+        severity = weigh(each)
         yield each if severity is each.severity else replace(each, severity=severity)
+
+
+def _weigh_by(rules: Iterable[Rule]) -> Weigh:
+    """How severe a finding of one of the rules is reported."""
+    by_code = {each.code: each for each in rules}
+    return lambda each: (
+        by_code[each.code].reported(each.severity) if each.code in by_code else each.severity
+    )
 
 
 def judge(path: str, data: bytes, rules: Sequence[Rule], project: Project) -> FileResult:
@@ -161,7 +168,8 @@ def _found(
         found.append(own_finding(IN_PART, what, Site(module.path, 1)))
     module.release()
     unique = {(each.code, each.site.start, each.site.end, each.message): each for each in found}
-    return tuple(sorted(without_explained(unique.values(), rules), key=lambda each: each.sort_key))
+    left = without_explained(unique.values(), rules, _weigh_by(rules))
+    return tuple(sorted(left, key=lambda each: each.sort_key))
 
 
 def _listed(codes: Sequence[str]) -> str:
