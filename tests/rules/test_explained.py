@@ -48,8 +48,3 @@ def test_what_is_reported_as_a_note_makes_nothing_worse() -> None:
     both = [finding("DEV532", Severity.WARNING), finding("DEV534", Severity.ERROR)]
     (left,) = without_explained(both, RULES, weighed("DEV534"))
     assert (left.code, left.severity) == ("DEV532", Severity.WARNING)
-
-
-def test_what_is_reported_as_a_note_explains_no_warning() -> None:
-    both = [finding("DEV532", Severity.WARNING), finding("DEV534", Severity.WARNING)]
-    assert [each.code for each in without_explained(both, RULES, weighed("DEV532"))] == ["DEV534"]

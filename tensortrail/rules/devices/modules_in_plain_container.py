@@ -188,20 +188,11 @@ class Trends(nn.Module):
 """
         ),
         Good(
-            """\
-from torch import nn
-
-class Heads(nn.Module):
-    def __init__(self, sizes):
-        super().__init__()
-        self.heads = []
-        self.heads = nn.ModuleList()
-        for size in sizes:
-            self.heads.append(nn.Linear(size, 1))
-
-    def forward(self, x):
-        return self.heads[0](x)
-"""
+            "from torch import nn\n\nclass Heads(nn.Module):\n    def __init__(self, sizes):\n"
+            "        super().__init__()\n        self.heads = []\n"
+            "        self.heads = nn.ModuleList()\n        for size in sizes:\n"
+            "            self.heads.append(nn.Linear(size, 1))\n\n"
+            "    def forward(self, x):\n        return self.heads[0](x)\n"
         ),
     )
 
