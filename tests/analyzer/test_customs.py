@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tensortrail.analyzer.facts.programs import importing, of_one_program
+from tensortrail.analyzer.facts.programs import Importers, of_one_program
 from tensortrail.analyzer.judging.judge import judge
 from tensortrail.analyzer.judging.module import PythonModule, open_project
 from tensortrail.rules import all_rules
@@ -262,5 +261,5 @@ def test_who_comes_to_import_a_file(path: str, program: list[str]) -> None:
         "top/c/__init__.py": b"",
         "top/c_user.py": b"import c.agents_of  # nets\n",
     }
-    found = list(of_one_program(path, partial(importing, texts)))
+    found = list(of_one_program(path, Importers(texts).of))
     assert found == [path, *program]

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from tensortrail.analyzer.facts.chosen_gpus import numbered_gpu
 from tensortrail.analyzer.facts.namesakes import namesakes_in
 from tensortrail.analyzer.facts.passed_on import passed_in, words_in
-from tensortrail.analyzer.facts.programs import importing, of_one_program
+from tensortrail.analyzer.facts.programs import Importers, of_one_program
 from tensortrail.analyzer.facts.texts_below import TextsOnce, texts_below
 from tensortrail.analyzer.facts.written_calls import calls_in, defined_in
 from tensortrail.analyzer.syntax.guarded_statements import moves_in
@@ -53,7 +53,7 @@ class Customs:
         self._written: dict[tuple[str, re.Pattern[bytes]], str | None] = {}
         self._namesakes: dict[tuple[str, str], Sequence[Namesake]] = {}
         self._times_called: dict[tuple[str, str], int] = {}
-        self._importing: dict[tuple[str, str], Sequence[str]] = {}
+        self._importers: dict[str, Importers] = {}
         self._callers: dict[tuple[str, str], Sequence[str]] = {}
 
     def forget(self, path: str) -> None:
@@ -71,7 +71,7 @@ class Customs:
             self._written.clear()
             self._namesakes.clear()
             self._callers.clear()
-            self._importing.clear()
+            self._importers.clear()
             self._times_called.clear()
             for (counted, word), passed in self._passed.items():
                 if counted == folder:
@@ -151,13 +151,9 @@ class Customs:
 
     def of_one_program(self, folder: str, path: str) -> Iterator[str]:
         """The file and those below the folder that come to import it."""
-
-        def named(file: str) -> Sequence[str]:
-            if (folder, file) not in self._importing:
-                self._importing[folder, file] = importing(self._texts_of(folder), file)
-            return self._importing[folder, file]
-
-        return of_one_program(path, named)
+        if folder not in self._importers:
+            self._importers[folder] = Importers(self._texts_of(folder))
+        return of_one_program(path, self._importers[folder].of)
 
     def text_in(self, folder: str, path: str) -> bytes:
         """The text of the file below the folder; nothing if it is not there."""
