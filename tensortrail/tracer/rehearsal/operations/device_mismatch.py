@@ -115,7 +115,7 @@ def _put(places: Sequence[Place], args: Arguments) -> None:
 def _convolution(places: Sequence[Place], args: Arguments) -> None:
     _, first, home = places[0]
     chosen = _chosen(args) if home == "cpu" else None
-    if chosen is torch._C._ConvBackend.Slow3d:
+    if chosen == torch._C._ConvBackend.Slow3d:
         raise gpu_kernels.absent("aten::slow_conv3d_forward", "CUDA")
     if chosen in ON_THE_HOST:
         name, _, place = next(each for each in places if each[2] != home)

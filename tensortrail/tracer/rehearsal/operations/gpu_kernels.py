@@ -25,6 +25,7 @@ ABSENT = (
 )
 
 
+@functools.cache
 def lacks(func: Any) -> frozenset[torch.dtype]:
     """Types that it takes on the CPU and not on a GPU."""
     name, lists = _name(func), _table()["lacks"]

@@ -43,9 +43,12 @@ def _not_there(func: Any, args: Sequence[Any]) -> None:
 
 def _check_types(func: Any, args: Sequence[Any]) -> None:
     """For nothing no kernel is asked; several types of numbers become the widest."""
-    first, *others = [each for each in args if isinstance(each, Tensor)]
-    alike = all(each.dtype == first.dtype for each in others if each.is_floating_point())
-    if alike and first.numel() and first.dtype in gpu_kernels.lacks(func):
+    lacked = gpu_kernels.lacks(func)
+    first = next(each for each in args if isinstance(each, Tensor))
+    if first.dtype not in lacked or not first.numel():
+        return
+    numbers = [each for each in args if isinstance(each, Tensor) and each.is_floating_point()]
+    if all(each.dtype == first.dtype for each in numbers):
         raise gpu_kernels.refusal(func, named(first.dtype))
 
 
