@@ -248,15 +248,9 @@ def f(x: torch.Tensor):
 """
         ),
         Good(
-            """\
-import torch
-
-def f(model):
-    kind = model.device
-    if isinstance(kind, torch.device):
-        kind = kind.type
-    return torch.autocast(kind)
-"""
+            "import torch\n\ndef f(model):\n    kind = model.device\n"
+            "    if isinstance(kind, torch.device):\n        kind = kind.type\n"
+            "    return torch.autocast(kind)\n"
         ),
     )
 

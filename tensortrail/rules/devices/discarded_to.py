@@ -232,13 +232,8 @@ def train(model, loss_of, loader, device):
         Good("def f(x):\n    x.to('cuda')\n"),
         Good("import torch\ndef f(x: torch.Tensor):\n    y = x.to('cuda')\n    return y\n"),
         Good(
-            """\
-import torch
-
-class Layer(torch.nn.Module):
-    def move(self, device):
-        self.to(device)
-"""
+            "import torch\n\nclass Layer(torch.nn.Module):\n    def move(self, device):\n"
+            "        self.to(device)\n"
         ),
         Good("import torch\ndef f(x: torch.Tensor):\n    x.detach_()\n"),
         Good(
@@ -269,14 +264,9 @@ def names(model: torch.nn.Module, device):
 """
         ),
         Good(
-            """\
-import torch
-
-def mask_like(query: torch.Tensor):
-    mask = torch.zeros(4, dtype=query.dtype)
-    mask.to(query.dtype)
-    return mask
-"""
+            "import torch\n\ndef mask_like(query: torch.Tensor):\n"
+            "    mask = torch.zeros(4, dtype=query.dtype)\n    mask.to(query.dtype)\n"
+            "    return mask\n"
         ),
         Good(
             """\

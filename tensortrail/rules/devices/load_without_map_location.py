@@ -307,13 +307,8 @@ def weights(path, mapped, device):
         Good("import torch\ndef f(p, **kwargs):\n    return torch.load(p, **kwargs)\n"),
         Good("from safetensors.torch import load\ndef f(p):\n    return load(p)\n"),
         Good(
-            """\
-import torch
-
-def f(path, device):
-    with torch.device(device):
-        return torch.load(path)
-"""
+            "import torch\n\ndef f(path, device):\n    with torch.device(device):\n"
+            "        return torch.load(path)\n"
         ),
         Good(
             """\

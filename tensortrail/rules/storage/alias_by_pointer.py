@@ -164,11 +164,8 @@ def copies_of_tied(tensors):
     )
     good = (
         Good(
-            """\
-def copy(dst, src):
-    if dst.data_ptr() != src.data_ptr():
-        dst.copy_(src)
-"""
+            "def copy(dst, src):\n    if dst.data_ptr() != src.data_ptr():\n"
+            "        dst.copy_(src)\n"
         ),
         Good(
             """\
@@ -182,10 +179,8 @@ def same(a: torch.Tensor, b: torch.Tensor):
 """
         ),
         Good(
-            """\
-def check(data, out):
-    assert data.untyped_storage().data_ptr() == out.untyped_storage().data_ptr()
-"""
+            "def check(data, out):\n"
+            "    assert data.untyped_storage().data_ptr() == out.untyped_storage().data_ptr()\n"
         ),
         Good(
             """\
