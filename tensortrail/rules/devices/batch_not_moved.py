@@ -2,17 +2,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices._batches import without_counter
-from tensortrail.rules.devices._devices_named import may_be_device, names_device
-from tensortrail.rules.devices._loaders_of_file import gives_tensors, is_global, loader_on_cpu
+from tensortrail.rules.devices._devices_named import names_device
+from tensortrail.rules.devices._loaders_of_file import gives_tensors, loader_on_cpu
+from tensortrail.rules.devices._moved_models import Moved, moved_before
 from tensortrail.rules.shared.asked_as_modules import asked_as_modules
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.moves import TO_DEVICE, moves_to_cpu
-from tensortrail.rules.shared.objects import called, given, is_before, names_in, receiver, within
+from tensortrail.rules.shared.moves import TO_DEVICE
+from tensortrail.rules.shared.objects import called, given, is_before, names_in, within
 from tensortrail.rules.words import Kind
 
 _OF_TENSORS = frozenset(
@@ -269,13 +269,13 @@ def of_another_type(x, precision):
             if loader is None or not names or _are_moved(module, loop, names):
                 continue
             for call in module.nodes(ast.Call, loop):
-                moved = _moved_before(module, loop, call) if _is_given(call, names) else None
+                moved = moved_before(module, loop, call) if _is_given(call, names) else None
                 if moved is not None and _are_tensors(module, loop, call, names, loader):
                     yield self._found(module, loop, call, moved, loader)
                     break
 
     def _found(
-        self, module: Module, loop: ast.For, call: ast.Call, moved: _Moved, loader: ast.Call
+        self, module: Module, loop: ast.For, call: ast.Call, moved: Moved, loader: ast.Call
     ) -> Finding:
         return self.finding(
             module,
@@ -285,12 +285,6 @@ def of_another_type(x, precision):
             trail=[(moved.call, "the model is moved here"), (loader, "the batches come from here")],
             fixes=[_fix(module, loop, moved)],
         )
-
-
-class _Moved(NamedTuple):
-    name: str
-    device: str
-    call: ast.Call
 
 
 def _are_moved(module: Module, loop: ast.For, names: set[str]) -> bool:
@@ -357,34 +351,7 @@ def _is_given(call: ast.Call, names: set[str]) -> bool:
     return any(isinstance(each, ast.Name) and each.id in names for each in parts)
 
 
-def _moved_before(module: Module, loop: ast.For, call: ast.Call) -> _Moved | None:
-    """The last move of what is called, in the same function, if it is to no CPU."""
-    assert isinstance(call.func, ast.Name)
-    name, function = call.func.id, module.function_of(loop)
-    found: ast.Call | None = None
-    everywhere = is_global(module, call.func)
-    for move in module.calls(*TO_DEVICE, "cpu", inside=None if everywhere else function):
-        own = module.function_of(move) is function
-        if not own and not (everywhere and module.function_of(move) is None):
-            continue
-        if own and not is_before(move, loop):
-            continue
-        owner, statement = receiver(move), module.statement_of(move)
-        if (
-            isinstance(statement, ast.Assign)
-            and statement.value is move
-            and module.text(statement.targets[0]) == name
-        ) or (owner is not None and module.text(owner) == name and isinstance(statement, ast.Expr)):
-            found = move if found is None or is_before(found, move) else found
-    if found is None or called(found) == "cpu" or moves_to_cpu(module, found):
-        return None
-    said = [*given(found)]
-    if called(found) == "to" and not (said and may_be_device(module, said[0])):
-        return None
-    return _Moved(name, module.text(said[0]) if said else called(found), found)
-
-
-def _fix(module: Module, loop: ast.For, moved: _Moved) -> Fix | None:
+def _fix(module: Module, loop: ast.For, moved: Moved) -> Fix | None:
     """`inputs, labels = inputs.to(device), labels.to(device)` at the beginning of the loop."""
     target = without_counter(loop)
     names = [each for each in getattr(target, "elts", []) if isinstance(each, ast.Name)]

@@ -367,7 +367,7 @@ def cached(path, names):
     def _found(self, module: Module, call: ast.Call, location: str = "map_location") -> Finding:
         """It says what fails where the code shows it, and nothing speaks against it."""
         subject = _SUBJECT.replace("map_location", location)
-        asked = _holds_weights(module, call)
+        asked = module.qualified(call.func) == PROGRAM or used_as_state(module, call)
         matters = asked and not is_harmless(module, call)
         why = why_it_matters(module, call) if matters else None
         why = why or (of_another_path(module, call) if asked else None)
@@ -392,7 +392,3 @@ def cached(path, names):
             trail=[(why.node, why.step)],
             fixes=fixes,
         )
-
-
-def _holds_weights(module: Module, call: ast.Call) -> bool:
-    return module.qualified(call.func) == PROGRAM or used_as_state(module, call)
