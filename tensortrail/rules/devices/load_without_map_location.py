@@ -13,7 +13,7 @@ from tensortrail.rules.devices._saved_here import source_of, where_it_is_saved
 from tensortrail.rules.devices._taken_from_file import used_as_state
 from tensortrail.rules.devices._why_mapped import (
     accepted_and_dropped,
-    of_another_path,
+    of_another_path_in_memory,
     why_it_matters,
 )
 from tensortrail.rules.shared.in_tests import in_tests
@@ -315,7 +315,7 @@ def cached(path, names):
         asked = used_as_state(module, call)
         matters = asked and not is_harmless(module, call)
         why = why_it_matters(module, call) if matters else None
-        why = why or (of_another_path(module, call) if asked else None)
+        why = why or (of_another_path_in_memory(module, call) if asked else None)
         why = why or (needs_no_gpu(module, call) if asked else None)
         why = why or accepted_and_dropped(module, call)
         fixes = [_mapped(module, call)]
