@@ -149,7 +149,7 @@ def _translated(held: Held, arguments: dict[str, Held], call: ast.Call, callee: 
     if held.what in (What.NUMBER, What.NONE, What.SELF):
         return held
     places: set[Place] = set()
-    for place in held.places:
+    for place in held.in_order:  # of two that are alike, the first tells what put it there
         if place.given and _holds(place.given, arguments) is False:
             continue  # these arguments never lead there
         found = set(_translate(place, arguments, call, callee))

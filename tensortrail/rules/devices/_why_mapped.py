@@ -50,7 +50,7 @@ def why_it_matters(module: Module, call: ast.Call) -> Why | None:
         for each in around:
             if (why := module.once(question, each)) is not None:
                 return why
-    return of_another_path(module, call) or _of_the_project(module, call, around)
+    return _of_another_path(module, call) or _of_the_project(module, call, around)
 
 
 def accepted_and_dropped(module: Module, call: ast.Call) -> Why | None:
@@ -180,20 +180,21 @@ def _is_for_a_gpu(module: Module, said: ast.expr) -> bool:
     return bool(passed) and all(each is not None and names_a_gpu(module, each) for each in passed)
 
 
-def of_another_path(module: Module, call: ast.Call) -> Why | None:
-    """`torch.load(path, map_location=device)` of the same file, in the same function; not where
-    that answers this one's error."""
+def _of_another_path(module: Module, call: ast.Call) -> Why | None:
+    """`torch.load(path, map_location=device)` of the same file, in the same function."""
     source = _opened(module, call)
-    tried = (each for each in module.ancestors(call) if isinstance(each, ast.Try))
-    answers = {handler for each in tried for handler in each.handlers}
     for each in module.calls("torch.load", inside=module.function_of(call)):
-        if not answers.isdisjoint(module.ancestors(each)):
-            continue
         told = len(each.args) > 1 or keyword(each, "map_location") is not None
         if told and source and _opened(module, each) == source:
             says = f"line {each.lineno} says where the same file goes, and this does not"
             return Why(each, says, "`map_location` is given here")
     return None
+
+
+def of_another_path_in_memory(module: Module, call: ast.Call) -> Why | None:
+    """The same, of a file that this load reads into memory first."""
+    through_memory = bool(call.args) and _opened(module, call) != module.text(call.args[0])
+    return _of_another_path(module, call) if through_memory else None
 
 
 def _opened(module: Module, load: ast.Call) -> str:

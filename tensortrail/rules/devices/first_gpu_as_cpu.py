@@ -83,6 +83,9 @@ import torch
 
 def chosen(gpus):
     return "cuda" if gpus > 0 else "cpu"
+
+def one(device):
+    return device if device == 0 or device > 0 else "cpu"
 """
         ),
         Good(

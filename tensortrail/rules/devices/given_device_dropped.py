@@ -85,7 +85,7 @@ def load(path, device=None):
 import torch
 
 def load(path, device=None):
-    device = device or "cuda" if device != "cpu" else "cpu"
+    device = device or "cuda" if device or torch.cuda.is_available() else "cpu"
     return torch.load(path, map_location=device)
 """
         ),

@@ -68,7 +68,7 @@ class LeftOutOfOneCall(Rule):
     needs_callers = True
     notes = False
     confidence = Confidence.MEDIUM
-    explains = ("DEV526", "DEV528", "DEV534", "DEV552")
+    explains = ("DEV526", "DEV528", "DEV534", "DEV552", "DEV668")
     triggers = (("torch", "device=device"), ("torch", "device = device"), ("torch", "dtype=dtype"))
     bad = (
         Bad(

@@ -20,7 +20,7 @@ from tensortrail.rules.devices._saved_here import where_it_is_saved
 from tensortrail.rules.devices._taken_from_file import used_as_state
 from tensortrail.rules.devices._why_mapped import (
     accepted_and_dropped,
-    of_another_path,
+    of_another_path_in_memory,
     why_it_matters,
 )
 from tensortrail.rules.devices._wrapped_loads import loaded_without_location
@@ -370,7 +370,7 @@ def cached(path, names):
         asked = module.qualified(call.func) == PROGRAM or used_as_state(module, call)
         matters = asked and not is_harmless(module, call)
         why = why_it_matters(module, call) if matters else None
-        why = why or (of_another_path(module, call) if asked else None)
+        why = why or (of_another_path_in_memory(module, call) if asked else None)
         why = why or (needs_no_gpu(module, call) if asked else None)
         why = why or accepted_and_dropped(module, call)
         fixes = [map_location_added(module, call, location)]
