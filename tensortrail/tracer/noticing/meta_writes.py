@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from torch.nn import Parameter
 
+from tensortrail.tracer.identity.sites import frames
 from tensortrail.tracer.noticing.notes import Notes
 
 
@@ -20,10 +22,12 @@ class MetaWrites:
         """By storage: the first line that did."""
 
     def wrote(self, target: Any) -> None:
-        if is_weight_on_meta(target):
-            entry = self._notes.storages.entry(target)
-            if entry is not None:
-                self._lines.setdefault(entry.number, self._notes.site_here())
+        if not is_weight_on_meta(target):
+            return
+        user, by = frames(sys._getframe(1))
+        entry = self._notes.storages.entry(target)
+        if entry is not None and user is not None and by is None:  # no library's doing
+            self._lines.setdefault(entry.number, self._notes.site_here())
 
     def line(self, number: int) -> int | None:
         return self._lines.pop(number, None)

@@ -93,6 +93,8 @@ class _Leaving(_Look):
         device = device_name(hook.execution_device)
         said = f"left on meta: it is on {device} only while its module runs"
         left = _tell(recorder, hook, module, op, self._told, said)
+        for each in left:  # what was written before the hook took its values
+            recorder.meta_writes.line(each.number)
         if before:
             note_held(recorder, recorder.onload_hooks.shown(module), before, left, op)
 
