@@ -24,6 +24,12 @@ def test_there_are_two_devices() -> None:
     assert torch.get_device_module() is torch.get_device_module("cuda") is torch.cuda
 
 
+def test_a_driver_that_tells_of_others_is_not_asked() -> None:
+    """Before torch 2.13 it is, by the number of devices that a program sees."""
+    assert torch.cuda._device_count_nvml() == 2
+    assert torch.nn.DataParallel(torch.nn.Linear(2, 2)).device_ids == [0, 1]
+
+
 def test_the_current_device_is_a_stack_of_contexts() -> None:
     with torch.cuda.device(1):
         assert torch.ones(1, device="cuda").device.index == 1

@@ -142,6 +142,8 @@ def _python(simulation: Simulation, device: Functions, streams: Streams) -> dict
     return {
         "_initialized": True,
         "_cached_device_count": None,
+        # Asked before `getDeviceCount` where there is a driver: it tells of those that are there.
+        **dict.fromkeys(("_device_count_nvml", "_device_count_amdsmi"), lambda: simulation.count),
         "_exchange_device": device["exchangeDevice"],
         "_maybe_exchange_device": device["maybeExchangeDevice"],
         "_get_device_properties": lambda index: _properties(simulation, index),
