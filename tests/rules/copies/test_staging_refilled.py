@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from tests.rules.recorded import runs_without_findings, watched
+from tests.rules.recorded import SIMULATED, runs_without_findings, watched
 
 CODE = "XFR615"
 
@@ -28,7 +28,7 @@ def test_a_pinned_buffer_is_written_before_it_was_sent(tmp_path: Path, sends: st
     if sends:
         source = source.replace('x = staging.to("cuda", non_blocking=True)', sends)
         source = source.replace("for n", 'x = torch.empty(4, 8, device="cuda")\nfor n')
-    seen = watched(tmp_path, source, CODE, rehearse="cuda")
+    seen = watched(tmp_path, source, CODE, rehearse=SIMULATED)
     assert "before its copy to cuda:0 was waited for" in seen.only.message
 
 
