@@ -41,6 +41,39 @@ LEGAL = (
     Legal("sizes are compared", "result = torch.tensor(torch.is_same_size(here, there))"),
     Legal("copy_ from the host", "there.copy_(here * 3); result = there.cpu()"),
     Legal("copy_ to the host", "here.copy_(there * 3); result = here"),
+    Legal("copied into a row from the host",
+          "result = torch.select_scatter(there, torch.zeros(3), 0, 1).cpu()"),
+    Legal("copied into a slice of the host",
+          "result = torch.slice_scatter(here, there[:1] * 2, 0, 1, 2)"),
+    Legal("copied into a diagonal", "result = there.diagonal_scatter(torch.zeros(3)).cpu()"),
+    Legal("gradients through such a copy", """\
+          a, b = there.requires_grad_(), torch.zeros(3, requires_grad=True)
+          (torch.select_scatter(a, b, 0, 1) * torch.arange(3., device=G)).sum().backward()
+          result = [a.grad.cpu(), b.grad]
+          """),
+    Legal("resized like a tensor of the host", """\
+          there.resize_as_(torch.zeros(2, 2)); here.resize_as_(there)
+          result = [there.cpu(), here]
+          """),
+    Legal("median and size of truth values", """\
+          if "cuda" in G:
+              found = [(there > 0).median(), (there > 0).abs(), (there > 0).trace()]
+          else:
+              found = [torch.tensor(True), torch.ones(3, 3) > 0, torch.tensor(3)]
+          result = [each.cpu() for each in found]
+          """),
+    Legal("narrow matrices of nothing",
+          "result = [each.cpu() for each in torch.linalg.svd(there[:0, :0].half())]"),
+    Legal("truth values summed by index", """\
+          t, index = there > 0, torch.zeros(1, 3).long().to(G)
+          result = t.scatter_reduce(0, index, t, "sum").cpu()
+          """),
+    Legal("numbers between one of the host and one of a GPU",
+          "result = torch.linspace(torch.tensor(0.), there.sum(), 4, device=G).cpu()"),
+    Legal("CTC loss of the host, targets on the GPU", """\
+          result = F.ctc_loss(here[:, None].log_softmax(-1), torch.ones(1, 1).long().to(G),
+                              torch.tensor([3]), torch.tensor([1]))
+          """),
     Legal("copy_ between GPUs", "other.copy_(there * 3); result = other.to(G).cpu()"),
     Legal("copy_ with another type and shape",
           "there.copy_(torch.arange(3)); result = there.half().cpu()"),

@@ -23,18 +23,53 @@ def test_the_cpu_alone_still_refuses_to() -> None:
         torch.histc(torch.tensor([0, 1], dtype=torch.int32), 4, 0, 3)
 
 
-def test_half_precision_has_every_kernel() -> None:
-    values = torch.tensor([0.5, 2.0], device="cuda", dtype=torch.float16)
-    assert torch.linalg.norm(torch.linalg.inv(torch.diag(values).float())).is_cuda
-    assert torch.histc(values, 2, 0, 3).dtype == torch.float16
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_that_only_a_gpu_pools(dtype: Any) -> None:
+    values = torch.arange(8.0, device="cuda", dtype=dtype).view(1, 2, 2, 2)
+    with pytest.raises(NotImplementedError, match="not implemented for"):
+        torch.nn.functional.avg_pool3d(values.cpu(), 2)
+    pooled = torch.nn.functional.avg_pool3d(values, 2)
+    assert (pooled.item(), pooled.dtype, pooled.is_cuda) == (3.5, dtype, True)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_what_is_written_in_place_is_written_into_the_same_memory(dtype: Any) -> None:
-    values = torch.zeros(2, device="cuda", dtype=dtype)
-    view = values[:]
-    torch.histc(torch.tensor([0.0, 1.0, 1.0], device="cuda", dtype=dtype), 2, 0, 1, out=values)
-    assert view.tolist() == [1, 2]
+    written = torch.zeros(1, 1, 1, 1, device="cuda", dtype=dtype)
+    view = written[:]
+    values = torch.ones(1, 2, 2, 2, device="cuda", dtype=dtype)
+    torch._C._nn.avg_pool3d(values, 2, out=written)
+    assert view.item() == 1
+
+
+def test_what_takes_no_half_precision_anywhere_names_the_type_it_was_given() -> None:
+    values = torch.ones(2, device="cuda")
+    for dtype, name in ((torch.float16, "Half"), (torch.bfloat16, "BFloat16")):
+        with pytest.raises(NotImplementedError, match=f"bitwise_and_cuda.* '{name}'"):
+            torch.bitwise_and(values.to(dtype), values.to(dtype))
+    with pytest.raises(NotImplementedError, match=r"tril_indices.* 'Half'"):
+        torch.tril_indices(3, 3, dtype=torch.float16, device="cuda")
+
+
+def test_kernels_that_the_cpu_alone_keeps() -> None:
+    """What a GPU refuses works on tensors of the host beside it."""
+    assert torch.ones(2, 2).long().mm(torch.ones(2, 2).long()).tolist() == [[2, 2]] * 2
+    assert torch.histogram(torch.ones(3), 2).hist.sum() == 3
+    assert torch.linalg.cholesky(torch.eye(2)).is_cpu
+
+
+def test_a_type_of_two_numbers_is_the_wider_one() -> None:
+    half, single = (torch.ones(2, device="cuda", dtype=each) for each in (torch.half, torch.float))
+    assert torch.igamma(half, single).dtype == torch.float32
+    with pytest.raises(NotImplementedError, match="igamma_cuda"):
+        torch.igamma(half, half)
+
+
+def test_half_precision_in_a_short_time_fourier_transform() -> None:
+    window = torch.ones(8, device="cuda", dtype=torch.float16)
+    found = torch.stft(torch.ones(64, device="cuda").half(), 8, window=window, return_complex=True)
+    assert found.dtype == torch.complex32
+    with pytest.raises(RuntimeError, match=r"powers of two .* signal size of\[10\]"):
+        torch.stft(torch.ones(64, device="cuda").half(), 10, return_complex=True)
 
 
 def test_copying_with_a_conversion_in_one_call() -> None:

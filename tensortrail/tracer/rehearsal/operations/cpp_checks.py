@@ -11,6 +11,7 @@ from torch._C import DisableTorchFunction
 
 from tensortrail.tracer.rehearsal import state
 from tensortrail.tracer.rehearsal.lacks import NotShared
+from tensortrail.tracer.rehearsal.operations import copied_across, fourier, gpu_kernels
 from tensortrail.tracer.rehearsal.operations.device_mismatch import refuse
 from tensortrail.tracer.rehearsal.tensor.simulated import NOT_SHARED, SimTensor
 
@@ -85,11 +86,11 @@ def assign_gradient(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def ctc_loss(func: Any, args: Any, kwargs: Any) -> Any:
-    """The lengths may lie on the host; C++ moves them, and takes ours for there already."""
-    if not isinstance(args[0], SimTensor):
+    """All goes where the first lies; C++ takes ours for there already."""
+    if not any(isinstance(each, SimTensor) for each in args):
         return func(*args, **kwargs)
-    moved = [each.to(args[0].device) if isinstance(each, Tensor) else each for each in args[2:4]]
-    return state.required().called(func, (*args[:2], *moved, *args[4:]), kwargs)
+    moved = [each.to(args[0].device) if isinstance(each, Tensor) else each for each in args[1:4]]
+    return state.required().called(func, (args[0], *moved, *args[4:]), kwargs)
 
 
 def quantile(func: Any, args: Any, kwargs: Any) -> Any:
@@ -184,6 +185,28 @@ def _elsewhere(tensors: Iterable[Tensor]) -> tuple[torch.device, int, torch.devi
     )
 
 
+def meshed(func: Any, args: Any, kwargs: Any) -> Any:
+    """`meshgrid`, and what is made of it"""
+    tensors = args[0] if args and isinstance(args[0], (list, tuple)) else args
+    if _elsewhere(tensors):
+        raise RuntimeError("meshgrid expects all tensors to have the same device")
+    return state.required().called(func, args, kwargs)
+
+
+def normalized(func: Any, args: Any, kwargs: Any) -> Any:
+    """`rms_norm`, for which a GPU has one kernel."""
+    given = args[0] if args else kwargs["input"]
+    weight = kwargs.get("weight", args[2] if len(args) > 2 else None)
+    pair = [given, weight] if isinstance(weight, Tensor) else [given]
+    if any(isinstance(each, SimTensor) for each in pair):
+        if _elsewhere(pair) and not any(each.is_meta for each in pair):
+            place, home = str(pair[1].device), str(given.device)
+            refuse("weight", place, home, "wrapper_CUDA___fused_rms_norm")
+        if given.dtype in gpu_kernels.WHOLE:
+            raise gpu_kernels.missing("LayerNormKernelImpl", gpu_kernels.named(given.dtype))
+    return state.required().called(func, args, kwargs)
+
+
 def taken_along(func: Any, args: Any, kwargs: Any) -> Any:
     given = kwargs.get("indices", args[1] if len(args) > 1 else None)
     first = args[0] if args else kwargs["input"]
@@ -204,6 +227,9 @@ def transformed(func: Any, args: Any, kwargs: Any) -> Any:
             "stft input and window must be on the same device but got self on "
             f"{first.device} and window on {window.device}"
         )
+    if isinstance(first, SimTensor) and first.dtype in fourier.WIDER:
+        size = kwargs.get("n_fft", args[1] if len(args) > 1 else 0)
+        return fourier.in_half(func, args, kwargs, first.dtype, [size])
     return state.required().called(func, args, kwargs)
 
 
@@ -218,6 +244,9 @@ CHECKS: dict[Any, Callable[[Any, Any, Any], Any]] = {
     **dict.fromkeys((torch.linalg.multi_dot, torch.chain_matmul), multiplied),
     torch.nn.functional.scaled_dot_product_attention: attention,
     torch.block_diag: blocks,
+    **dict.fromkeys((torch.meshgrid, torch.cartesian_prod), meshed),
+    **dict.fromkeys((torch.nn.functional.rms_norm, torch.rms_norm), normalized),
+    **copied_across.CHECKS,
     **dict.fromkeys((torch.take_along_dim, Tensor.take_along_dim), taken_along),
     **dict.fromkeys((torch.stft, Tensor.stft), transformed),
     torch.unravel_index: unravelled,

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from tensortrail.tracer.rehearsal import state
+from tensortrail.tracer.rehearsal.operations import gpu_kernels
 from tensortrail.tracer.rehearsal.operations.declared import Kernel, kernel
 from tensortrail.tracer.rehearsal.tensor.simulated import SimTensor, type_name
 
@@ -22,7 +23,7 @@ def check(func: Any, named: Sequence[tuple[str, Tensor]], args: Arguments) -> No
     """Raise as a GPU build would if these operands may not meet."""
     try:
         _check(func, named, args)
-    except RuntimeError as error:
+    except RuntimeError as error:  # a `NotImplementedError` is one
         state.refusal = str(error)
         raise
 
@@ -32,6 +33,8 @@ def _check(func: Any, named: Sequence[tuple[str, Tensor]], args: Arguments) -> N
     devices = {place for _, _, place in places}
     if len(devices) < 2 or "meta" in devices:
         return  # what torch does with a tensor without data is the same on all devices
+    if (absence := gpu_kernels.absence(func)) is not None:
+        raise absence
     name = func._schema.name.partition("::")[2]
     if name in ANY_MIX or name == "_foreach_copy_":
         return
@@ -45,7 +48,7 @@ def _check(func: Any, named: Sequence[tuple[str, Tensor]], args: Arguments) -> N
     if gpu.strict:
         _check_all(func, places, gpu)
     else:
-        _check_iterated(func, places)
+        _check_iterated(func, places, gpu.works_on_copy)
 
 
 def _check_all(func: Any, places: Sequence[Place], gpu: Kernel) -> None:
@@ -65,9 +68,9 @@ def refuse(argument: str, place: str, home: str, method: str) -> None:
     )
 
 
-def _check_iterated(func: Any, places: Sequence[Place]) -> None:
+def _check_iterated(func: Any, places: Sequence[Place], writes_first: bool = False) -> None:
     """What element-wise kernels check: scalars of the host may be read."""
-    outputs, _ = _roles(func)
+    outputs = {places[0][0]} if writes_first else _roles(func)[0]
     home = next(place for _, _, place in places if place != "cpu")
     for name, tensor, place in places:
         scalar = place == "cpu" and tensor.dim() == 0 and name not in outputs
@@ -110,9 +113,12 @@ def _put(places: Sequence[Place], args: Arguments) -> None:
 
 def _convolution(places: Sequence[Place], args: Arguments) -> None:
     _, first, home = places[0]
-    if home == "cpu" and _is_small(args):
+    chosen = _chosen(args) if home == "cpu" else None
+    if chosen == torch._C._ConvBackend.Slow3d:
+        raise gpu_kernels.absent("aten::slow_conv3d_forward", "CUDA")
+    if chosen in ON_THE_HOST:
         name, _, place = next(each for each in places if each[2] != home)
-        refuse(name, place, home, "wrapper_CUDA___slow_conv2d_forward")
+        refuse(name, place, home, ON_THE_HOST[chosen])
     for name, tensor, place in places[1:]:
         if place == home:
             continue
@@ -127,11 +133,10 @@ def _convolution(places: Sequence[Place], args: Arguments) -> None:
         )
 
 
-def _is_small(args: Arguments) -> bool:
-    """A convolution on the CPU for which torch takes its own kernel."""
+def _chosen(args: Arguments) -> Any:
+    """How torch does a convolution on the CPU: a small one by a kernel of its own."""
     given = [each.inner if isinstance(each, SimTensor) else each for each in args[:9]]
-    chosen = torch._C._select_conv_backend(*given)
-    return bool(chosen == torch._C._ConvBackend.Slow2d)
+    return torch._C._select_conv_backend(*given)
 
 
 def _is_by_channel(args: Arguments) -> bool:
@@ -160,9 +165,56 @@ def _matrix_by_vector(places: Sequence[Place], _: Arguments) -> None:
     refuse("mat", places[0][2], places[1][2], "wrapper_CUDA_addmv_")
 
 
-def _least_squares(places: Sequence[Place], _: Arguments) -> None:
-    """It writes into tensors of its own."""
-    refuse("b", places[1][2], places[0][2], "wrapper_CUDA_out_linalg_lstsq_out")
+def _solved(places: Sequence[Place], _: Arguments) -> None:
+    raise RuntimeError(
+        "Expected b and A to be on the same device, but found b on "
+        f"{places[0][2]} and A on {places[1][2]} instead."
+    )
+
+
+def _reduced(places: Sequence[Place], _: Arguments) -> None:
+    raise RuntimeError(
+        f"Expected data.get_device() == {places[1][0]}_value.get_device() to be true, but got "
+        "false.  (Could this error message be improved?  If so, please report an enhancement "
+        "request to PyTorch.)"
+    )
+
+
+def _bilinear(places: Sequence[Place], _: Arguments) -> None:
+    """One product after the other."""
+    home, name = places[0][2], "wrapper_CUDA_bmm"
+    refuse("mat2", next(place for _, _, place in places if place != home), home, name)
+
+
+def _searched(places: Sequence[Place], _: Arguments) -> None:
+    home = places[0][2]
+    for name, _, place in places[1:]:
+        if place != home and name == "sorter":
+            raise RuntimeError(
+                "torch.searchsorted(): sorter and boundary tensors should have same device type, "
+                f"but got sorter tensor device type {place} and input value tensor device type "
+                f"{home}"
+            )
+        if place != home:
+            refuse(name, place, home, "wrapper_CUDA_Tensor_searchsorted")
+
+
+def _never_mixed(places: Sequence[Place], _: Arguments) -> None:
+    """Numbers that are tensors are given a dimension first."""
+    first, other = sorted({place for _, _, place in places}, reverse=True)[:2]
+    _two_devices(first, other)
+
+
+def _index_by_mask(places: Sequence[Place], args: Arguments) -> None:
+    """Made of an access by index, and of `masked_fill`."""
+    _index([each for each in places if each[0] != "mask"], args)
+    _masked_fill([each for each in places if each[0] in ("self", "mask")], args)
+
+
+def _put_by_mask(places: Sequence[Place], _: Arguments) -> None:
+    """Made of `masked_fill` of the values, and of an addition by index."""
+    _masked_fill([places[-1], *(each for each in places if each[0] == "mask")], ())
+    _put([each for each in places if each[0] != "mask"], ADDED)
 
 
 def _set(places: Sequence[Place], _: Arguments) -> None:
@@ -174,6 +226,8 @@ def _set(places: Sequence[Place], _: Arguments) -> None:
 
 def _masked_fill(places: Sequence[Place], _: Arguments) -> None:
     home, mask = places[0][2], places[1][2]
+    if home == "cpu" and len(places) > 2:
+        raise RuntimeError("masked_fill_: Expected inputs to be on same device")
     if mask != home:
         raise RuntimeError(
             "expected self and mask to be on the same device, but got mask on "
@@ -197,6 +251,14 @@ def _attention(places: Sequence[Place], _: Arguments) -> None:
     )  # fmt: skip
 
 
+ADDED = (None, None, None, True)
+"""Arguments of `index_put` that adds."""
+ON_THE_HOST = {
+    torch._C._ConvBackend.Slow2d: "wrapper_CUDA___slow_conv2d_forward",
+    torch._C._ConvBackend.SlowTranspose2d: "wrapper_CUDA_slow_conv_transpose2d",
+    torch._C._ConvBackend.SlowTranspose3d: "wrapper_CUDA__slow_conv_transpose3d",
+}
+"""Convolutions of what lies on the CPU, and what a GPU has for them."""
 PUTS = ("index_put_", "index_put", "_index_put_impl_", "_unsafe_index_put")
 """Operations that write where indices say."""
 HOSTS_TYPE = re.compile(r"but got torch\.(\w+Tensor) instead")
@@ -213,7 +275,13 @@ OWN_WORDS: dict[str, Callable[[Sequence[Place], Arguments], None]] = {
     **dict.fromkeys(("_scaled_dot_product_flash_attention_for_cpu", "_fused_sdp_choice",
                      "_scaled_dot_product_attention_math"), _attention),
     "mv": _matrix_by_vector,
-    "linalg_lstsq": _least_squares,
+    "cholesky_solve": _solved,
+    "segment_reduce": _reduced,
+    "searchsorted": _searched,
+    "_trilinear": _bilinear,
+    "linalg_pinv": _never_mixed,
+    "_unsafe_masked_index": _index_by_mask,
+    "_unsafe_masked_index_put_accumulate": _put_by_mask,
     "set_": _set,
 }  # fmt: skip
 

@@ -29,9 +29,13 @@ def transform(func: Any, args: Any, kwargs: Any) -> Any:
     if not isinstance(given, SimTensor) or given.dtype not in WIDER:
         return state.required().called(func, args, kwargs)
     sizes = _signal(func.__name__.removeprefix("fft_"), given, *args[1:], **kwargs)
+    return in_half(func, args, kwargs, given.dtype, sizes)
+
+
+def in_half(func: Any, args: Any, kwargs: Any, half: torch.dtype, sizes: list[int]) -> Any:
     if any(size & (size - 1) for size in sizes):
         raise RuntimeError(f"{REFUSED}{sizes}")
-    args, kwargs = tree_map_only(Tensor, lambda each: each.to(WIDER[given.dtype]), (args, kwargs))
+    args, kwargs = tree_map_only(Tensor, lambda each: each.to(WIDER[half]), (args, kwargs))
     result = state.required().called(func, args, kwargs)
     return result.to(NARROWER[result.dtype])
 

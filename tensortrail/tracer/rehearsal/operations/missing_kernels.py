@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map_only
 
-from tensortrail.tracer.rehearsal.operations import refused_types
-from tensortrail.tracer.rehearsal.tensor.simulated import type_name
+from tensortrail.tracer.rehearsal.operations import gpu_kernels
+from tensortrail.tracer.rehearsal.operations.refused_types import MISSING, check_of, retold
+from tensortrail.tracer.rehearsal.tensor.simulated import dtype_named
 
-MISSING = re.compile(r"not implemented for '(\w+)'")
 WIDER = {"Half": torch.float32, "BFloat16": torch.float32}
-WIDER_HERE = {"histc": {"Int": torch.float32, "Long": torch.float64, "Short": torch.float32}}
-"""Operations that take integers on a GPU only."""
-
-_DYNAMIC = (
-    torch.ops.quantized.linear_dynamic,
-    torch.ops.quantized.linear_relu_dynamic,
-    torch.ops.quantized.linear_dynamic_fp16,
-)
-ONLY_ON_THE_CPU = {torch.ops.aten._sparse_mm_reduce_impl.default: "SparseCsrCUDA"} | {
-    each.default: "CUDA" for each in _DYNAMIC
-}
-"""With the name of what a GPU lacks. What the first would do for a tensor that needs a gradient
-cannot be asked for from here either."""
 INSTEAD = {torch.ops.aten._efficientzerotensor.default: torch.ops.aten.zeros.default}
 """Zeros without memory, which torch follows with a key that simulated tensors do not have."""
-PRODUCTS = {torch.ops.aten.mm.default, torch.ops.aten.addmm.default}
-"""Of numbers with a point only."""
-SCALED_BY = 16
-"""Sizes of matrices in float8 that cuBLAS multiplies."""
 LAZY = tuple(
     getattr(torch._C.DispatchKey, name) for name in ("Conjugate", "Negative", "ZeroTensor")
 )
@@ -63,64 +45,38 @@ def is_complex(named: Sequence[tuple[str, Tensor]]) -> bool:
 
 def compute(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """What the GPU's kernel would give."""
-    if func in ONLY_ON_THE_CPU:
-        raise NotImplementedError(
-            f"Could not run '{func._schema.name}' with arguments from the "
-            f"'{ONLY_ON_THE_CPU[func]}' backend."
-        )
-    if func is torch.ops.aten._scaled_mm.default:
-        _check_scaled(*args[:2])
-    if func in PRODUCTS:
-        _check_product(args[0])
-    refused_types.check(func, args)
+    if (check := check_of(func)) is not None:
+        check(func, args)
     try:
         return func(*args, **kwargs)
     except (NotImplementedError, RuntimeError) as error:
-        if (told := refused_types.retold(func, args, error)) is not None:
+        if (found := MISSING.search(str(error))) and (wider := _wider(func, found[2])):
+            with suppress(NotImplementedError):  # then it takes no such numbers at all
+                narrow = dtype_named(f"torch.{found[2]}Tensor")
+                return _widened(func, args, kwargs, narrow, wider)
+        if (told := retold(func, args, error)) is not None:
             raise told from None
-        found = MISSING.search(str(error))
-        name = func._schema.name.partition("::")[2]
-        wider = {**WIDER, **WIDER_HERE.get(name, {})}.get(found[1]) if found else None
-        if wider is None:
-            raise
-        return _widened(func, args, kwargs, wider)
+        raise
 
 
-def _check_scaled(one: Tensor, other: Tensor) -> None:
-    """The CPU's kernel takes any sizes."""
-    if one.shape[1] % SCALED_BY:
-        shape = "x".join(map(str, one.shape))
-        raise RuntimeError(
-            f"Expected trailing dimension of mat1 to be divisible by {SCALED_BY} but got mat1 "
-            f"shape: ({shape})."
-        )
-    if any(size % SCALED_BY for size in other.shape):
-        shape = "x".join(map(str, other.shape))
-        raise RuntimeError(f"mat2 shape ({shape}) must be divisible by {SCALED_BY}")
+def _wider(func: Any, kind: str) -> torch.dtype | None:
+    return WIDER.get(kind) or gpu_kernels.computed_in(func, kind)
 
 
-def _check_product(one: Tensor) -> None:
-    if not (one.dtype.is_floating_point or one.dtype.is_complex):
-        name = type_name(one.dtype).removesuffix("Tensor")
-        raise NotImplementedError(f"\"addmm_cuda\" not implemented for '{name}'")
-
-
-def _widened(func: Any, args: Any, kwargs: dict[str, Any], wider: torch.dtype) -> Any:
-    narrow = next(
-        tensor.dtype
-        for tensor in (*_flat(args), *_flat(kwargs))
-        if tensor.dtype != wider and not tensor.dtype.is_complex
-    )
-
+def _widened(
+    func: Any, args: Any, kwargs: dict[str, Any], narrow: torch.dtype, wider: torch.dtype
+) -> Any:
     def widen(tensor: Tensor) -> Tensor:
         return tensor.to(wider) if tensor.dtype == narrow else tensor
 
-    given = tree_map_only(Tensor, widen, args)
-    result = func(*given, **tree_map_only(Tensor, widen, kwargs))
+    names = [argument.name for argument in func._schema.arguments]
+    before = {**dict(zip(names, args, strict=False)), **kwargs}
+    given = tree_map_only(Tensor, widen, before)
+    result = func(*list(given.values())[: len(args)], **{name: given[name] for name in kwargs})
     written = [
-        (old, new)
-        for argument, old, new in zip(func._schema.arguments, args, given, strict=False)
-        if argument.is_write and isinstance(old, Tensor) and old is not new
+        (before[argument.name], given[argument.name])
+        for argument in func._schema.arguments
+        if argument.is_write and isinstance(before.get(argument.name), Tensor)
     ]
     for old, new in written:
         old.copy_(new)
@@ -132,7 +88,3 @@ def _widened(func: Any, args: Any, kwargs: dict[str, Any], wider: torch.dtype) -
         return tensor.to(narrow) if tensor.dtype == wider else tensor
 
     return tree_map_only(Tensor, narrowed, result)
-
-
-def _flat(values: Any) -> list[Tensor]:
-    return [leaf for leaf in torch.utils._pytree.tree_leaves(values) if isinstance(leaf, Tensor)]
