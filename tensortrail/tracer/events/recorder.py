@@ -26,6 +26,7 @@ from tensortrail.tracer.noticing.cut_graphs import CutGraphs
 from tensortrail.tracer.noticing.empty_addresses import EmptyAddresses
 from tensortrail.tracer.noticing.failed_operands import Failures
 from tensortrail.tracer.noticing.fresh_memory import FreshMemory
+from tensortrail.tracer.noticing.incomplete_loads import IncompleteLoads
 from tensortrail.tracer.noticing.last_writers import LastWriters
 from tensortrail.tracer.noticing.loads import Loads
 from tensortrail.tracer.noticing.mixed_devices import Meeting, MixedDevices
@@ -68,6 +69,7 @@ class Recorder:
         self.failures = Failures(self, not_brought, self.models)
         self.fresh_memory = FreshMemory(self)
         self.loads = Loads(self, self.fresh_memory)
+        self.incomplete_loads = IncompleteLoads(self, self.fresh_memory, self.loads)
         self.refused_backward = RefusedBackward(self)
         self.self_averages = SelfAverages(self)
         self.unread_loads = UnreadLoads(self, self.fresh_memory)
@@ -263,9 +265,11 @@ class Recorder:
             self.fresh_memory.freed(number)
             if self.last_writers is not None:
                 self.last_writers.freed(number)
-        loads, writer = self.loads, self.writer
-        if loads.files or loads.untrained:
+        loads, incomplete, writer = self.loads, self.incomplete_loads, self.writer
+        if loads.files:
             loads.freed(number)
+        if incomplete.untrained:
+            incomplete.freed(number)
         if not self.active:
             return
         if writer.thinner.active:
@@ -376,7 +380,7 @@ class Recorder:
         if not self.active:
             return
         self.guarded(lambda of: of.fresh_memory.at_end())
-        self.loads.at_end()
+        self.incomplete_loads.at_end()
         self.guarded(lambda of: of.unread_loads.at_end())
         for last in self.at_close:
             with suppress(Exception):

@@ -52,7 +52,7 @@ class Planned:
 
     def tell_missing(self, recorder: Recorder, path: str) -> None:
         """A load that may be partial leaves these as they were."""
-        recorder.loads.left("dcp.load", self._left, path)
+        recorder.incomplete_loads.left("dcp.load", self._left, path)
         self._left.clear()
         facts = {"said": "not in the checkpoint: left as it was"}
         for entry in self._missing[:MOST_MISSING]:

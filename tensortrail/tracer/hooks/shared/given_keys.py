@@ -8,7 +8,7 @@ from collections.abc import Collection
 from torch.nn import Module
 
 from tensortrail.tracer.events.recorder import Recorder
-from tensortrail.tracer.noticing.loads import Load
+from tensortrail.tracer.noticing.incomplete_loads import Load
 
 WRAPPERS = re.compile(r"^module\.|_fsdp_wrapped_module\.|_orig_mod\.|_checkpoint_wrapped_module\.")
 
@@ -28,7 +28,7 @@ def ended_with(
     recorder.name_module(model)
     missing = {name for key, name in names.items() if key not in plain}
     unused = {key for each, key in plain.items() if each not in names}
-    recorder.loads.ended(Load(op, model, missing, unused, file))
+    recorder.incomplete_loads.ended(Load(op, model, missing, unused, file))
 
 
 def _names(model: Module) -> list[str]:

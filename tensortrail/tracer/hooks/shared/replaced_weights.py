@@ -61,7 +61,7 @@ class Held:
     def untied(self, recorder: Recorder, module: Module) -> None:
         after = _weights(recorder, module)
         for names in self._untied(after):
-            recorder.loads.untied(module, names, after[names[0]].entry)
+            recorder.incomplete_loads.untied(module, names, after[names[0]].entry)
 
     def _untied(self, after: dict[str, Weight]) -> list[list[str]]:
         groups: defaultdict[int, list[str]] = defaultdict(list)

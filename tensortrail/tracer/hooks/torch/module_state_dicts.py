@@ -18,7 +18,7 @@ from tensortrail.tracer.hooks.shared.unused_scales import unused_scales
 from tensortrail.tracer.identity.inner_tensors import PLAIN
 from tensortrail.tracer.identity.module_tensors import owned, parts, slots_of
 from tensortrail.tracer.identity.storages import Entry
-from tensortrail.tracer.noticing.loads import Load
+from tensortrail.tracer.noticing.incomplete_loads import Load
 from tensortrail.tracer.patching.patches import Around, Patches
 
 LIBRARY = "torch"
@@ -147,7 +147,7 @@ def _loaded(recorder: Recorder, module: Module, result: Any, given: Any) -> None
         taken = [key for key in values if key not in set(unused)]
         scales = unused_scales(unused, taken, lambda key: dtype_name(values[key]))
         load = Load("Module.load_state_dict", module, missing, unused, file, scales)
-        recorder.loads.ended(load)
+        recorder.incomplete_loads.ended(load)
 
 
 def dtype_name(value: Any) -> str:

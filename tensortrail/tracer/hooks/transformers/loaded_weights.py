@@ -8,7 +8,7 @@ from typing import Any
 
 from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.hooks.shared.unused_scales import unused_scales
-from tensortrail.tracer.noticing.loads import Load
+from tensortrail.tracer.noticing.incomplete_loads import Load
 from tensortrail.tracer.patching.patches import Around, Patches
 
 LIBRARY = "transformers.modeling_utils"
@@ -74,4 +74,4 @@ def _ended(
         taken = [key for key in kinds if key not in info.unexpected_keys]
         scales = unused_scales(unused, taken, lambda key: kinds.get(key, ""))
     load = Load("transformers.from_pretrained", model, missing, unused, file, scales)
-    recorder.loads.ended(load)
+    recorder.incomplete_loads.ended(load)
