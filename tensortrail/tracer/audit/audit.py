@@ -36,7 +36,7 @@ class Audit:
 
     def begin(self) -> None:
         """Look at weights after each load and before each save, and keep who wrote them last."""
-        self._recorder.last_writers = LastWriters()
+        self._recorder.last_writers = LastWriters(self._recorder)
         self._recorder.phases.changed = self._phase_changed
         self._recorder.changed()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from types import FrameType
 from typing import Any, Final, Protocol
 
 import torch
@@ -13,13 +12,12 @@ from torch._C import DisableTorchFunction
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.focus import Focus
-from tensortrail.tracer.events.of_thread import OfThread
 from tensortrail.tracer.events.op_names import op_name
 from tensortrail.tracer.events.phases import Phases
+from tensortrail.tracer.events.whereabouts import Whereabouts
 from tensortrail.tracer.identity.inner_tensors import PLAIN, is_wrapper
 from tensortrail.tracer.identity.model_names import ModelNames
 from tensortrail.tracer.identity.module_tensors import owned
-from tensortrail.tracer.identity.sites import MOST_SITES, Key, Known, Place, frames, place
 from tensortrail.tracer.identity.storages import Entry, Storages
 from tensortrail.tracer.identity.who_holds import MOST_LOOKS, holders
 from tensortrail.tracer.noticing.cut_graphs import CutGraphs
@@ -31,7 +29,7 @@ from tensortrail.tracer.noticing.last_writers import LastWriters
 from tensortrail.tracer.noticing.loads import Loads
 from tensortrail.tracer.noticing.mixed_devices import Meeting, MixedDevices
 from tensortrail.tracer.noticing.onload_hooks import OnloadHooks
-from tensortrail.tracer.noticing.operation_kinds import QUESTIONS, SAME_VALUES, writes_in_place
+from tensortrail.tracer.noticing.operation_kinds import QUESTIONS, SAME_VALUES
 from tensortrail.tracer.noticing.refused_backward import RefusedBackward
 from tensortrail.tracer.noticing.self_averages import SelfAverages
 from tensortrail.tracer.noticing.unread_loads import UnreadLoads
@@ -53,9 +51,9 @@ class MayStop(Protocol):
         """Stop the program if the rule has a finding at the user's line, with that evidence."""
 
 
-class Recorder:
+class Recorder(Whereabouts):
     def __init__(self, writer: TrailWriter, focus: Focus | None = None) -> None:
-        self.writer = writer
+        super().__init__(writer)
         self.active = True
         self.focus: Final = focus or Focus()
         self._wants = self.focus.wants if self.focus != Focus() else None
@@ -81,7 +79,6 @@ class Recorder:
         self.alert = False
         """Whether every operation must be looked at: there is more than one device, or fresh
         memory that nobody wrote into."""
-        self.of_thread = OfThread()
         self.phases = Phases(self, self.of_thread)
         self.stage: Any = None
         """The rehearsal that is on."""
@@ -104,8 +101,6 @@ class Recorder:
         """Called in a forked child: what waits in the parent does not wait there."""
         self.optimizer_steps = 0
         self._looks = 0
-        self.sites: dict[Key, Known] = {}
-        """Places that were met."""
         self._ops: dict[Any, int] = {}
         self._counts: dict[tuple[int, int], int] = {}
 
@@ -178,7 +173,7 @@ class Recorder:
             if self.fresh_memory.some:
                 self.fresh_memory.look(func, args, kwargs)
             if self.last_writers is not None:
-                self._written(func, args, kwargs)
+                self.last_writers.look(func, args, kwargs)
             if not watched and self.mixed_devices.possible:
                 return self.mixed_devices.look(func, args, kwargs)
         except Exception as error:
@@ -213,15 +208,6 @@ class Recorder:
         if old is not None and old.name:
             self.storages.name(new, old.name)
         self.note(Did.SWAP, new, old, op)
-
-    def _written(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """Operations in place write their first operand, or all of a list."""
-        name = getattr(func, "__name__", "").partition(".")[0]
-        if self.last_writers is not None and writes_in_place(name, kwargs):
-            target = kwargs.get("out", args[0] if args else kwargs.get("tensor"))
-            for tensor in target if isinstance(target, (list, tuple)) else (target,):
-                for _, entry in self.storages.parts(tensor):
-                    self.last_writers.wrote(entry, op_name(func), self.user_here())
 
     def flush(self) -> None:
         self.writer.flush()
@@ -287,42 +273,6 @@ class Recorder:
 
     def op_text(self, op: Any) -> str:
         return op if isinstance(op, str) else op_name(op)
-
-    # --- where and when ------------------------------------------------------------------
-    def site(self, frame: FrameType | None) -> int:
-        user, by = frames(frame)
-        # Code that a compiler made may hold constants that cannot be hashed.
-        key: Key = (id(user.f_code), user.f_lasti) if user else (0, 0)
-        if by:
-            key = (*key, id(by.f_code), by.f_lasti)
-        known = self.sites.get(key)
-        if known is not None:
-            return known[0]
-        if user is None and self.of_thread.started_by is not None:
-            return self.writer.site(*self.of_thread.started_by, place(by))
-        number = self.writer.site(*place(user), place(by))
-        if len(self.sites) < MOST_SITES:
-            codes = (user.f_code if user else None, by.f_code if by else None)
-            self.sites[key] = (number, *codes)
-        return number
-
-    def user_here(self) -> Place | None:
-        """The user's line that runs now."""
-        user, _ = frames(sys._getframe(1))
-        return place(user) if user is not None else self.of_thread.started_by
-
-    def line(self, file: str, line: int, function: str) -> int:
-        return self.writer.site(file, line, function, ("", 0, ""))
-
-    def site_here(self) -> int:
-        return self.site(sys._getframe(1))
-
-    def context(self) -> int:
-        local = self.of_thread
-        if local.context < 0:
-            phase = local.phases[-1] if local.phases else local.base
-            local.context = self.writer.context(local.name, phase)
-        return local.context
 
     @contextmanager
     def acts(self, hook: str) -> Iterator[None]:

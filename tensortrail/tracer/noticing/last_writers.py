@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.identity.sites import Place
 from tensortrail.tracer.identity.storages import Entry
+from tensortrail.tracer.noticing.notes import Notes
+from tensortrail.tracer.noticing.operation_kinds import writes_in_place
 
 GIVES_VALUES = {Did.CREATE, Did.COPY, Did.LOAD, Did.MOVE, Did.SWAP, Did.STAGE}
 
@@ -34,7 +36,8 @@ class Written(NamedTuple):
 
 
 class LastWriters:
-    def __init__(self) -> None:
+    def __init__(self, notes: Notes) -> None:
+        self._notes = notes
         self._by_storage: dict[int, Written] = {}
         self._steps: Counter[tuple[int, str]] = Counter()
         self._turn = 0
@@ -42,6 +45,16 @@ class LastWriters:
     def of(self, entry: Entry | None) -> tuple[str, int]:
         found = self._by_storage.get(entry.number) if entry is not None else None
         return (found.text, found.turn) if found is not None else ("", 0)
+
+    def look(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """An operation in place is about to write its first operand, or all of a list."""
+        name = getattr(func, "__name__", "").partition(".")[0]
+        if not writes_in_place(name, kwargs):
+            return
+        target = kwargs.get("out", args[0] if args else kwargs.get("tensor"))
+        for tensor in target if isinstance(target, (list, tuple)) else (target,):
+            for _, entry in self._notes.storages.parts(tensor):
+                self.wrote(entry, self._notes.op_text(func), self._notes.user_here())
 
     def happened(
         self,
