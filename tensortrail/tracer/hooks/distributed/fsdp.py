@@ -38,43 +38,39 @@ ALONE = {"_to_unsharded", "_to_sharded"}
 
 
 def install(recorder: Recorder, patches: Patches) -> None:
-    from torch.distributed.fsdp._fully_shard import (
-        _fsdp_collectives,
-        _fsdp_param_group,
-        _fully_shard,
-    )
+    from torch.distributed.fsdp._fully_shard import _fully_shard
     from torch.distributed.fsdp._fully_shard._fsdp_param import FSDPParam
     from torch.distributed.fsdp._fully_shard._fsdp_param_group import FSDPParamGroup
 
     shards = Shards(recorder)
-    patches.wrap(
-        _fully_shard,
-        "fully_shard",
-        looking_before(recorder, lambda _, module, *__, **___: shards.name(module)),
-        everywhere=True,
-    )
+    naming = looking_before(recorder, lambda _, module, *__, **___: shards.name(module))
+    patches.wrap(_fully_shard, "fully_shard", naming, everywhere=True)
     patches.wrap(FSDPParam, "_init_sharded_param", _sharding(recorder, shards))
     patches.wrap(FSDPParam, "reset_sharded_param", _resetting(recorder, shards))
-    patches.wrap(
-        FSDPParamGroup,
-        "unshard",
-        looking_before(recorder, lambda _, group, *__, **___: shards.before_gathering(group)),
-    )
-    patches.wrap(_fsdp_collectives, "_get_all_gather_input_metadatas", _asking)
-    patches.wrap(_fsdp_param_group, "foreach_all_gather_copy_out", _copying_out(recorder))
-    if (giver := getattr(_fsdp_collectives, "DefaultAllocMixin", None)) is not None:
-        patches.wrap(giver, "allocate", _allocating(recorder))
-        ours = ref(giver.allocate)
-        patches.wrap(_fsdp_param_group, "foreach_all_gather", _gathering(recorder, ours))
-        patches.wrap(FSDPParamGroup, "post_backward", _reducing(recorder, ours))
+    looking = looking_before(recorder, lambda _, group, *__, **___: shards.before_gathering(group))
+    patches.wrap(FSDPParamGroup, "unshard", looking)
     for method, op in CHANGES.items():
         patches.wrap(FSDPParamGroup, method, _changing(recorder, shards, method, op))
+    _watch_collectives(recorder, patches)
 
     def stepping(optimizer: Any, args: Any, kwargs: Any) -> None:
         if recorder.active and not is_compiling():
             recorder.guarded(lambda _: shards.before_step(optimizer))
 
     recorder.at_close.append(register_optimizer_step_pre_hook(stepping).remove)
+
+
+def _watch_collectives(recorder: Recorder, patches: Patches) -> None:
+    from torch.distributed.fsdp._fully_shard import _fsdp_collectives, _fsdp_param_group
+
+    patches.wrap(_fsdp_collectives, "_get_all_gather_input_metadatas", _asking)
+    patches.wrap(_fsdp_param_group, "foreach_all_gather_copy_out", _copying_out(recorder))
+    if (giver := getattr(_fsdp_collectives, "DefaultAllocMixin", None)) is not None:
+        patches.wrap(giver, "allocate", _allocating(recorder))
+        ours = ref(giver.allocate)
+        patches.wrap(_fsdp_param_group, "foreach_all_gather", _gathering(recorder, ours))
+        group = _fsdp_param_group.FSDPParamGroup
+        patches.wrap(group, "post_backward", _reducing(recorder, ours))
 
 
 def _sharding(recorder: Recorder, shards: Shards) -> Around:

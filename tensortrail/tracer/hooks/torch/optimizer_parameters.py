@@ -23,7 +23,7 @@ from tensortrail.tracer.noticing.starved_optimizers import StarvedOptimizers
 from tensortrail.tracer.noticing.trained_parameters import TrainedParameters
 from tensortrail.tracer.noticing.twin_optimizers import TwinOptimizers
 from tensortrail.tracer.noticing.variable_names import variable_of
-from tensortrail.tracer.patching.patches import Patches
+from tensortrail.tracer.patching.patches import Around, Patches
 
 LIBRARY = "torch"
 NO_LEAF = "can't optimize a non-leaf Tensor"
@@ -38,8 +38,13 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
 def _watch_refusals(recorder: Recorder, patches: Patches, trained: TrainedParameters) -> None:
     """What an optimizer is made of, gets added or loads, and does not take."""
+    patches.wrap(Optimizer, "__init__", _making(recorder))
+    patches.wrap(Optimizer, "load_state_dict", _loading(recorder, trained))
+    patches.wrap(Optimizer, "add_param_group", _adding(recorder))
 
-    def making(original: Any, *args: Any, **kwargs: Any) -> Any:
+
+def _making(recorder: Recorder) -> Around:
+    def around(original: Any, *args: Any, **kwargs: Any) -> Any:
         spent = spent_iterator(args[1] if len(args) > 1 else kwargs.get("params"))
         try:
             return original(*args, **kwargs)
@@ -49,7 +54,11 @@ def _watch_refusals(recorder: Recorder, patches: Patches, trained: TrainedParame
                 recorder.guarded(note_without_parameters, recorder.cut_graphs, made, spent)
             raise
 
-    def loading(original: Any, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
+    return around
+
+
+def _loading(recorder: Recorder, trained: TrainedParameters) -> Around:
+    def around(original: Any, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
         given = args[0] if args else kwargs.get("state_dict")
         try:
             result = original(optimizer, *args, **kwargs)
@@ -62,7 +71,11 @@ def _watch_refusals(recorder: Recorder, patches: Patches, trained: TrainedParame
         recorder.guarded(_other_shapes, optimizer, trained.made_at(optimizer))
         return result
 
-    def adding(original: Any, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
+    return around
+
+
+def _adding(recorder: Recorder) -> Around:
+    def around(original: Any, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
         try:
             return original(optimizer, *args, **kwargs)
         except ValueError as error:
@@ -70,9 +83,7 @@ def _watch_refusals(recorder: Recorder, patches: Patches, trained: TrainedParame
                 recorder.guarded(_no_leaf, args[0])
             raise
 
-    patches.wrap(Optimizer, "__init__", making)
-    patches.wrap(Optimizer, "load_state_dict", loading)
-    patches.wrap(Optimizer, "add_param_group", adding)
+    return around
 
 
 def _watch_training(recorder: Recorder, patches: Patches, trained: TrainedParameters) -> None:
