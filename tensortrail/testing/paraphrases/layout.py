@@ -6,14 +6,14 @@ import ast
 import io
 import tokenize
 
-from tensortrail.testing.paraphrases.rewriting import Rewritten, blocks
+from tensortrail.testing.paraphrases.rewriting import Rewritten, as_unparsed, blocks
 
 _OPENING, _CLOSING = "([{", ")]}"
 
 
 def _on_one_line(source: str) -> Rewritten | None:
     """Simple statements of one block side by side, separated by `;`."""
-    source = ast.unparse(ast.parse(source)) + "\n"
+    source = as_unparsed(source) + "\n"
     tree = ast.parse(source)
     lines = source.splitlines()
     for block in blocks(tree):
@@ -33,7 +33,7 @@ def _is_plain(statement: ast.stmt) -> bool:
 
 def _after_the_colon(source: str) -> Rewritten | None:
     """`if c:` and its only statement on one line."""
-    source = ast.unparse(ast.parse(source)) + "\n"
+    source = as_unparsed(source) + "\n"
     lines = source.splitlines()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, (ast.If, ast.For, ast.With, ast.FunctionDef)) and len(node.body) == 1:

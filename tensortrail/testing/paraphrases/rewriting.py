@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -52,12 +53,15 @@ def as_unparsed(source: str) -> str:
     return ast.unparse(ast.parse(source))
 
 
-def blocks(tree: ast.AST) -> Iterator[list[ast.stmt]]:
+def blocks(tree: ast.Module) -> Iterator[list[ast.stmt]]:
     """Every list of statements, outer ones first."""
-    for node in ast.walk(tree):
-        for name in ("body", "orelse", "finalbody"):
-            block = getattr(node, name, None)
-            if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
+    todo: deque[ast.AST] = deque([tree])
+    while todo:
+        node = todo.popleft()
+        for name in ("body", "handlers", "cases", "orelse", "finalbody"):
+            block = getattr(node, name, [])
+            todo.extend(block)
+            if block and isinstance(block[0], ast.stmt):
                 yield block
 
 
