@@ -5,17 +5,22 @@ from __future__ import annotations
 import re
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tensortrail.cli.demo import PROGRAM, run
+from tests import warm
 
 pytestmark = pytest.mark.long
 
 
-def test_the_program_is_mended_and_runs(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_program_is_mended_and_runs(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("torch")
+    monkeypatch.setattr("tensortrail.cli.demo.subprocess.run", _started_warm)
     assert run(Namespace(folder=str(tmp_path / "demo"))) == 0
     shown, said = capfd.readouterr()
     assert "RuntimeError: Expected all tensors to be on the same device" in said
@@ -45,6 +50,13 @@ def test_without_torch_it_says_what_is_missing(
     assert run(Namespace(folder=str(tmp_path / "demo"))) == 2
     assert "torch is not installed here" in capfd.readouterr().err
     assert not (tmp_path / "demo").exists()
+
+
+def _started_warm(command: Sequence[str], cwd: Path, check: bool) -> None:
+    assert (command[0], check) == (sys.executable, False)
+    done = warm.run(command[1:], cwd)
+    sys.stdout.write(done.stdout)
+    sys.stderr.write(done.stderr)
 
 
 def _lines_of_readme() -> list[str]:
