@@ -14,14 +14,14 @@ from tensortrail.analyzer.reading.python_files import shown as shown_to_people
 from tensortrail.cli.check_report import reader, report
 from tensortrail.cli.console import fail, say, write_text
 from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
-from tensortrail.cli.left_out import notes, why_nothing
+from tensortrail.cli.files_left_out import notes, why_nothing
 from tensortrail.cli.request import configuration, paths_of, refuse_mixed_up, requested, shown
 from tensortrail.cli.selection import some_read_code, why_no_rule
 from tensortrail.config import Config, counts
 from tensortrail.plurals import counted
 
 if TYPE_CHECKING:
-    from tensortrail.cli.fixing import Outcome
+    from tensortrail.cli.check_fixes import Outcome
     from tensortrail.findings import Finding
 
 
@@ -83,7 +83,7 @@ def _finish(request: CheckRequest, result: CheckResult, config: Config, options:
 
         _say_all(shrunk(request, result))
     if options.add_ignores:
-        from tensortrail.cli.fixing import add_ignores
+        from tensortrail.cli.check_fixes import add_ignores
 
         told, all_changed = add_ignores(result, findings)
         _say_all(told)
@@ -113,12 +113,12 @@ def _mend(
     config: Config,
     options: Namespace,
 ) -> int:
-    from tensortrail.cli import fixing
+    from tensortrail.cli import check_fixes
 
     if request.stdin is not None:
-        outcome = fixing.fix_buffer(request, findings, config.unsafe_fixes)
+        outcome = check_fixes.fix_buffer(request, findings, config.unsafe_fixes)
     else:
-        outcome = fixing.fix(request, result, findings, config.unsafe_fixes, not options.diff)
+        outcome = check_fixes.fix(request, result, findings, config.unsafe_fixes, not options.diff)
     _say_all(outcome.messages)
     if options.diff:
         _show_diff(outcome, request, config)
@@ -131,8 +131,8 @@ def _mend(
 
 
 def _show_diff(outcome: Outcome, request: CheckRequest, config: Config) -> None:
-    from tensortrail.cli.left_findings import named, unfixed
     from tensortrail.cli.newer_files import told_together
+    from tensortrail.cli.unfixed_findings import named, unfixed
 
     write_text(outcome.diff, sys.stdout) if outcome.diff else None
     found = told_together(outcome.left)

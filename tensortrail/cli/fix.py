@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from tensortrail.cli.console import say, write_text
 from tensortrail.cli.exit_codes import CLEAN, FAILED, FOUND
-from tensortrail.cli.left_findings import named, without_patch
+from tensortrail.cli.unfixed_findings import named, without_patch
 from tensortrail.findings import Edit, Finding, Fix
 from tensortrail.plurals import counted
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from tensortrail import __version__
 from tensortrail.cli.arguments.command import Command
-from tensortrail.cli.suggestions import Parser
+from tensortrail.cli.unknown_words import Parser
 
 _FOLDER = "tensortrail.cli.arguments"
 

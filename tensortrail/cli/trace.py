@@ -14,7 +14,7 @@ from tensortrail.cli.ending import Ending
 from tensortrail.cli.exit_codes import FAILED, FOUND
 from tensortrail.cli.extras import install, lacking
 from tensortrail.cli.launchers import for_command, instead
-from tensortrail.cli.suggestions import Parser
+from tensortrail.cli.unknown_words import Parser
 from tensortrail.collector import made_to_stay
 
 if TYPE_CHECKING:

@@ -95,7 +95,7 @@ def test_a_file_that_changes_while_its_fix_is_made_is_left_alone(
         path.write_text("mine\n")
         return done
 
-    monkeypatch.setattr("tensortrail.cli.fixing.fix_file", slow)
+    monkeypatch.setattr("tensortrail.cli.check_fixes.fix_file", slow)
     assert "changed since it was checked" in attacked.check("a.py", *FIX).err
     assert path.read_text() == "mine\n"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensortrail.cli.suggestions import Parser
+from tensortrail.cli.unknown_words import Parser
 
 
 class Command(Parser):
