@@ -97,7 +97,7 @@ class Ending:
 
     def _close(self) -> int:
         """Tell what the run comes to; how many findings that is."""
-        from tensortrail.cli.report import findings_of
+        from tensortrail.cli.recorded_run import findings_of
         from tensortrail.config import ConfigError
         from tensortrail.reporters import render
         from tensortrail.tracer.reading.timeline import open_run

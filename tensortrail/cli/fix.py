@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def run(options: Namespace) -> int:
-    from tensortrail.cli.report import findings_of, opened_run
+    from tensortrail.cli.recorded_run import findings_of, opened_run
 
     timeline = opened_run(options.run)
     if timeline is None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from tensortrail.cli.console import fail, say
 from tensortrail.cli.exit_codes import CLEAN, FAILED
 from tensortrail.cli.extras import install
-from tensortrail.cli.report_output import BINARY, chosen, emit, run_path
+from tensortrail.cli.recorded_run import chosen, run_path
+from tensortrail.cli.report_output import BINARY, emit
 from tensortrail.config import ConfigError
 
 if TYPE_CHECKING:

@@ -9,28 +9,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tensortrail.cli import report_ranks
-from tensortrail.cli.console import fail, say
+from tensortrail.cli.console import say
 from tensortrail.cli.exit_codes import CLEAN, FAILED
 from tensortrail.cli.extras import install
-from tensortrail.cli.report_output import BINARY, chosen, emit, file_for, report_of, run_path, show
+from tensortrail.cli.recorded_run import findings_of, opened_run
+from tensortrail.cli.report_output import BINARY, emit, file_for, show
 from tensortrail.config import ConfigError
 from tensortrail.files import stay_inside
 
 if TYPE_CHECKING:
     from tensortrail.findings import Report
     from tensortrail.tracer.reading.timeline import RunTimeline
-
-
-def opened_run(run: str) -> RunTimeline | None:
-    """The run; None after saying why there is none."""
-    from tensortrail.tracer.reading.timeline import open_run
-    from tensortrail.tracer.trail.reader import NotATrail
-
-    try:
-        return open_run(run_path(run))
-    except NotATrail as error:
-        fail(str(error), "a run is recorded by: tensortrail trace script.py")
-        return None
 
 
 def run(options: Namespace) -> int:
@@ -69,14 +58,6 @@ def _shown(timeline: RunTimeline, report: Report, options: Namespace) -> None:
 
     report = replace(report, problems=(*unended(ends(timeline)), *report.problems))
     show(report, options, lambda color, width: render(timeline, color=color, width=width))
-
-
-def findings_of(timeline: RunTimeline, select: str) -> Report:
-    """What the rules say of a run."""
-    from tensortrail.tracer.reading.findings_of_run import findings
-
-    judged = findings(timeline, chosen(select))
-    return report_of(judged.findings, (*timeline.trouble, *judged.problems))
 
 
 def _to_file(timeline: RunTimeline, options: Namespace) -> int:

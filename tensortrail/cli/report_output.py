@@ -1,4 +1,4 @@
-"""What every report of a run needs: where the run lies, which rules, and where the text goes."""
+"""Where the report of a run goes: to the terminal, or into a file of its format."""
 
 from __future__ import annotations
 
@@ -6,67 +6,18 @@ import os
 import shutil
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tensortrail import __version__
 from tensortrail.cli.console import wants_color, write_text
-from tensortrail.config import Config, ConfigError
+from tensortrail.config import ConfigError
 from tensortrail.files import stay_inside
 
 if TYPE_CHECKING:
-    from tensortrail.findings import Finding, Report
-    from tensortrail.rules.base import Rule
+    from tensortrail.findings import Report
 
 BINARY = {"parquet": "run.parquet", "html": "report.html", "perfetto": "perfetto.json"}
 """Formats that go into a file, with the name it gets in the run's directory."""
-
-
-def run_path(run: str) -> str:
-    """Where a run lies: a path, or a name as `tensortrail runs` prints it."""
-    from tensortrail.tracer.trail.run_files import DEFAULT_DIRECTORY
-
-    below = os.path.join(DEFAULT_DIRECTORY, run)
-    return below if not os.path.exists(run) and os.path.exists(below) else run
-
-
-def codes_in(select: str) -> frozenset[str] | None:
-    """These codes; None for the default ones. ConfigError if there is no rule of a code."""
-    from tensortrail.cli.selection import selected
-
-    return selected(
-        Config(select=tuple(part.strip() for part in select.split(",") if part.strip()))
-    )
-
-
-def chosen(select: str) -> list[Rule]:
-    """The rules of these codes that may say something of a run, or of what it saved."""
-    from tensortrail.analyzer.choosing.rule_index import listed
-
-    codes = codes_in(select)
-    return [
-        each.load()()
-        for each in listed().values()
-        if (each.watches_runs or each.examines_checkpoints)
-        and (each.default if codes is None else each.code in codes)
-    ]
-
-
-def report_of(findings: Sequence[Finding], problems: Iterable[str]) -> Report:
-    from tensortrail.analyzer.choosing.rule_index import listed
-    from tensortrail.findings import Report
-
-    rules = listed()
-    known = {each.code for each in findings} & rules.keys()
-    return Report(
-        findings=tuple(findings),
-        rules={code: rules[code].load().info() for code in known},
-        files_checked=len({each.site.file for each in findings}),
-        problems=tuple(problems),
-        root=os.getcwd(),
-        version=__version__,
-        fix_with="tensortrail fix",
-    )
 
 
 def show(report: Report, options: Namespace, whole: Callable[[bool, int], str]) -> None:

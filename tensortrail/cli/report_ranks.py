@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from tensortrail.cli.console import say
 from tensortrail.cli.exit_codes import CLEAN
 from tensortrail.cli.fleet import write_parquet
-from tensortrail.cli.report_output import chosen, emit, file_for, report_of, run_path, show
+from tensortrail.cli.recorded_run import chosen, report_of, run_path
+from tensortrail.cli.report_output import emit, file_for, show
 from tensortrail.config import ConfigError
 
 if TYPE_CHECKING:

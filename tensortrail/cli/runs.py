@@ -96,7 +96,7 @@ def _remove(folder: Path, runs: Sequence[str]) -> int:
 
 
 def _compare(folder: Path, options: Namespace) -> int:
-    from tensortrail.cli.report import opened_run
+    from tensortrail.cli.recorded_run import opened_run
     from tensortrail.tracer.exports.comparison import as_json, as_text
     from tensortrail.tracer.reading.run_comparison import compared
 

@@ -123,7 +123,7 @@ def _start(options: argparse.Namespace, program: list[str]) -> int:
 
 def _asked(options: argparse.Namespace) -> dict[str, Any]:
     """What the options ask of the recording; an error of theirs is raised."""
-    from tensortrail.cli.report_output import codes_in
+    from tensortrail.cli.recorded_run import codes_in
     from tensortrail.tracer.events.focus import parse_focus, parse_size, parse_steps
 
     codes_in(options.select)

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 
 def run(options: Namespace) -> int:
-    from tensortrail.cli.report import opened_run
-    from tensortrail.cli.report_output import run_path
+    from tensortrail.cli.recorded_run import opened_run, run_path
     from tensortrail.tracer.exports.why import why
     from tensortrail.tracer.trail.run_files import DEFAULT_DIRECTORY
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tensortrail.cli.report_output import chosen
+from tensortrail.cli.recorded_run import chosen
 from tensortrail.rules import all_rules
 from tests import warm
 from tests.parts import first_of

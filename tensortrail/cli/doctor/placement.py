@@ -51,7 +51,7 @@ def _of_run(run: str) -> Declared | None:
     """{} without a run; None after saying why one cannot be read."""
     if not run:
         return {}
-    from tensortrail.cli.report import opened_run
+    from tensortrail.cli.recorded_run import opened_run
     from tensortrail.rules.shared.device_maps import placements
 
     timeline = opened_run(run)
