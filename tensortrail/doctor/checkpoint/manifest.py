@@ -24,10 +24,9 @@ class NoManifest(Exception):
     """There is none, or it cannot be read: why."""
 
 
-def write_manifest(folder: str, progress: Progress | None = None) -> int:
+def write_manifest(folder: str) -> int:
     """The checksums of all files of a folder; how many there are."""
-    names = list(_files(folder))
-    lines = [f"{_sum(folder, name)}  {name}\n" for name in _told(names, progress)]
+    lines = [f"{_sum(folder, name)}  {name}\n" for name in _files(folder)]
     write(os.path.join(folder, NAME), "".join(lines).encode())
     return len(lines)
 

@@ -97,11 +97,11 @@ class FreshMemory:
         """So many operations more are looked at, if any memory is watched."""
         self._left = max(self._left, looks)
 
-    def awaited(self, entry: Entry, version: int | None, then: Then) -> None:
+    def awaited(self, entry: Entry, then: Then) -> None:
         """Memory with values that are not the ones that were meant, until somebody writes them."""
         known = self._fresh.get(entry.number)
         if known is None or known.then is not None:
-            self.grown(entry, 0, LOOKS_FOR_A_MODULE, version)
+            self.grown(entry, 0, LOOKS_FOR_A_MODULE)
             if (known := self._fresh.get(entry.number)) is not None:
                 known.then = then
 
@@ -111,7 +111,7 @@ class FreshMemory:
         if known is None or copy is None or copy is source:
             return
         if known.then is not None:
-            self.awaited(copy, None, known.then)
+            self.awaited(copy, known.then)
         elif copy.described.nbytes > known.written:
             self.grown(copy, known.written, LOOKS_FOR_A_TENSOR)
 

@@ -75,7 +75,7 @@ class IncompleteLoads:
         self._notes.note(Did.HOOK, op=load.op, facts=facts)
         for entry in left.values():
             then = partial(self._read_left, self._number)
-            self._fresh.awaited(entry, None, then)
+            self._fresh.awaited(entry, then)
 
     def left(self, op: str, tensors: Iterable[Any], file: str) -> None:
         """As `ended`, where no module is known: of those that are some module's."""
@@ -91,7 +91,7 @@ class IncompleteLoads:
         }
         self._notes.note(Did.HOOK, op=op, facts=facts)
         for entry in entries:
-            self._fresh.awaited(entry, None, partial(self._read_left, self._number))
+            self._fresh.awaited(entry, partial(self._read_left, self._number))
 
     def untied(self, module: Module, names: Sequence[str], entry: Entry) -> None:
         """Told when one of them is read, if nobody has tied them again by then."""
@@ -103,7 +103,7 @@ class IncompleteLoads:
                 facts = {"said": "one weight no longer", "untied": [*names]}
                 self._notes.note_at(site, Did.HOOK, entry, op=LOAD, facts=facts)
 
-        self._fresh.awaited(entry, None, read)
+        self._fresh.awaited(entry, read)
 
     def _initial(self, tensor: Any) -> Entry | None:
         """Its storage, if nothing has written there since it was initialised."""

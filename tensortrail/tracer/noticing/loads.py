@@ -94,7 +94,7 @@ class Loads:
         self._syncs[entry.number] += 1
         if self._syncs[entry.number] <= MOST_SYNCS:
             self._synced[entry.number] = Synced(_line(self._notes.user_here()))
-            self._fresh.awaited(entry, None, self._read_synced)
+            self._fresh.awaited(entry, self._read_synced)
 
     def _read_synced(self, entry: Entry, op: Any) -> None:
         synced = self._synced.pop(entry.number, None)

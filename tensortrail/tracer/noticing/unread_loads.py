@@ -51,7 +51,7 @@ class UnreadLoads:
             kept = {entry.number: entry for entry in entries.values()}
             self._loads.append(Unread(self._notes.site_here(), op, model, path, kept))
             for entry in kept.values():
-                self._fresh.awaited(entry, None, self._read)
+                self._fresh.awaited(entry, self._read)
 
     def _model_of(self, entries: Mapping[str, Entry]) -> str:
         """The model at hand that has a weight for each key, and other memory."""
