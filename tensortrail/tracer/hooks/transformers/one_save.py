@@ -13,9 +13,14 @@ from typing import Any
 
 from tensortrail.rules.shared.conversion_groups import nbytes
 from tensortrail.rules.shared.shard_plan import Limit, in_bytes, shard_plan
+from tensortrail.rules.timeline import Did
+from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.hooks.accelerate.offloaded_weights import source
 from tensortrail.tracer.hooks.shared.checkpoint_tensors import path_of
 
+SAVE = "transformers.save_pretrained"
+SPLIT = "transformers.split"
+READ = "transformers.load_offloaded_parameter"
 MOST_GROUPS = 20
 _FILLS_INDEX_WITH_DICTS = re.compile(r"weight_map\.update\(\{[^{}]*\} for ")
 
@@ -199,3 +204,14 @@ def _is_kept(weights: Any, key: str) -> bool:
     if (index := getattr(weights, "index", None)) is not None:
         return key in index or key in getattr(weights, "state_dict", ())
     return key in weights
+
+
+def note_cut(recorder: Recorder, save: Save) -> None:
+    if save.cut and save.first("cut"):
+        recorder.note(Did.HOOK, op=SPLIT, facts=save.cut)
+
+
+def note_lost(recorder: Recorder, save: Save, what: tuple[str, str], facts: dict[str, Any]) -> None:
+    facts |= {"path": what[0], "key": what[1], "folder": save.folder, "positions": save.positions}
+    facts |= {"total": save.total, "collects": save.collects and not save.one_file}
+    recorder.note(Did.HOOK, op=READ, facts=facts)

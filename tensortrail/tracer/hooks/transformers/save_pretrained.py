@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import inspect
 import os
-import traceback
 from typing import Any
 
 from tensortrail.rules.shared.conversion_groups import groups
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.recorder import Recorder
-from tensortrail.tracer.hooks.shared.checkpoint_tensors import path_of
 from tensortrail.tracer.hooks.transformers import one_save
-from tensortrail.tracer.hooks.transformers.one_save import Save, Saves
+from tensortrail.tracer.hooks.transformers.hidden_errors import note_hidden
+from tensortrail.tracer.hooks.transformers.one_save import (
+    READ,
+    SAVE,
+    SPLIT,
+    Save,
+    Saves,
+    note_cut,
+    note_lost,
+)
+from tensortrail.tracer.hooks.transformers.save_guard import removing_files, writing_files
 from tensortrail.tracer.noticing.written_checkpoints import writing
 from tensortrail.tracer.patching.patches import Around, Patches
 
 LIBRARY = "transformers.modeling_utils"
-SAVE = "transformers.save_pretrained"
-SPLIT = "transformers.split"
-READ = "transformers.load_offloaded_parameter"
 CONVERT = "transformers.revert_weight_conversion"
 
 
@@ -32,8 +37,8 @@ def install(recorder: Recorder, patches: Patches) -> None:
     patches.wrap(library, "load_offloaded_parameter", _reading_back(recorder, saves))
     patches.wrap(library, "revert_weight_conversion", _converting(recorder, saves))
     if recorder.may_stop is not None:
-        patches.wrap(library, "safe_save_file", _writing(recorder, saves))
-        patches.wrap(os, "remove", _removing(recorder, saves))
+        patches.wrap(library, "safe_save_file", writing_files(recorder, saves))
+        patches.wrap(os, "remove", removing_files(recorder, saves))
 
 
 def _saving(recorder: Recorder, saves: Saves) -> Around:
@@ -47,7 +52,7 @@ def _saving(recorder: Recorder, saves: Saves) -> Around:
             try:
                 return original(model, *args, **kwargs)
             except Exception as error:
-                recorder.guarded(_failed, save, error, inspect.unwrap(original))
+                recorder.guarded(note_hidden, save, error, inspect.unwrap(original))
                 raise
             finally:
                 saves.open.pop()
@@ -90,11 +95,6 @@ def _split(recorder: Recorder, save: Save, state_dict: Any, result: Any, again: 
         one_save.look_for_cuts(save, state_dict, result, again)
 
 
-def _note_cut(recorder: Recorder, save: Save) -> None:
-    if save.cut and save.first("cut"):
-        recorder.note(Did.HOOK, op=SPLIT, facts=save.cut)
-
-
 # --- converting ------------------------------------------------------------------------------
 def _converting(recorder: Recorder, saves: Saves) -> Around:
     def around(original: Any, model: Any, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
@@ -119,7 +119,7 @@ def _converts_part(recorder: Recorder, save: Save, state_dict: Any) -> None:
     for target in save.cut.get("groups", ()):
         names = save.groups[target]
         if any(name in state_dict for name in names):
-            _note_cut(recorder, save)
+            note_cut(recorder, save)
             return
 
 
@@ -162,92 +162,7 @@ def _reads_back(recorder: Recorder, save: Save, name: str) -> None:
         fate = "removed" if now is None else "overwritten"
         if save.first(path):
             said = f"reads {name} from {path}, which was {fate} before"
-            _note_lost(recorder, save, (path, name), {"said": said, "fate": fate})
+            note_lost(recorder, save, (path, name), {"said": said, "fate": fate})
     elif save.first("reads back"):
         facts = {"said": f"reads {name} back", "key": name, "path": path}
         recorder.note(Did.HOOK, op=READ, facts=facts)
-
-
-def _note_lost(
-    recorder: Recorder, save: Save, what: tuple[str, str], facts: dict[str, Any]
-) -> None:
-    facts |= {"path": what[0], "key": what[1], "folder": save.folder, "positions": save.positions}
-    facts |= {"total": save.total, "collects": save.collects and not save.one_file}
-    recorder.note(Did.HOOK, op=READ, facts=facts)
-
-
-# --- with a guard: before the first file is touched --------------------------------------------
-def _writing(recorder: Recorder, saves: Saves) -> Around:
-    def around(original: Any, *args: Any, **kwargs: Any) -> Any:
-        if (save := saves.last) is not None:
-            _before_files_change(recorder, save)
-        return original(*args, **kwargs)
-
-    return around
-
-
-def _removing(recorder: Recorder, saves: Saves) -> Around:
-    def around(original: Any, path: Any, *args: Any, **kwargs: Any) -> Any:
-        if (save := saves.last) is not None:
-            place = path_of(path)
-            if os.path.dirname(place) == save.folder:
-                _before_files_change(recorder, save)
-            if save.needs and (name := one_save.needed(save, place)):
-                _ask_about(recorder, save, (place, name), "removed")
-        return original(path, *args, **kwargs)
-
-    return around
-
-
-def _before_files_change(recorder: Recorder, save: Save) -> None:
-    """What the save will come to is known: files are not read and converted in another way."""
-    if recorder.may_stop is None or not save.first("guarded"):
-        return
-    if "converted empty" in save.told:
-        recorder.may_stop.ask("SHD401")
-    if save.cut:
-        _note_cut(recorder, save)
-        recorder.may_stop.ask("SHD402")
-    if save.one_file and save.converts_parts and len(save.files) > 1:
-        facts = {"said": "is about to fill its index with dicts", "index_of_dicts": True}
-        facts |= {"total": save.total, "files": len(save.files), "positions": save.positions}
-        recorder.note(Did.HOOK, op=SAVE, facts=facts)
-        recorder.may_stop.ask("SHD403")
-    if lost := one_save.overwritten(save):
-        _ask_about(recorder, save, lost, "overwritten")
-
-
-def _ask_about(recorder: Recorder, save: Save, what: tuple[str, str], fate: str) -> None:
-    if recorder.may_stop is not None:
-        said = f"is about to have {what[0]} {fate}, and has {what[1]} still to read from it"
-        _note_lost(recorder, save, what, {"said": said, "fate": fate, "ahead": True})
-        recorder.may_stop.ask("SHD407")
-
-
-# --- what it hides ---------------------------------------------------------------------------
-def _failed(recorder: Recorder, save: Save, error: Exception, function: Any) -> None:
-    """The save tells of another exception than the one that stopped it."""
-    cause = error.__context__
-    if cause is None or error.__cause__ is not None or str(cause) in str(error):
-        return
-    raised, came = error.__traceback__, cause.__traceback__
-    if raised is None or came is None or came.tb_frame.f_code is not function.__code__:
-        return
-    while raised.tb_next is not None:
-        raised = raised.tb_next
-    if raised.tb_frame.f_code is not function.__code__:
-        return
-    steps = traceback.extract_tb(came)
-    names = [step.name for step in steps]
-    converting = "revert_weight_conversion"
-    facts = {
-        "said": f"raised {type(error).__name__} over {type(cause).__name__}: {cause}",
-        "raised": {"type": type(error).__name__, "message": str(error)},
-        "hidden": {"type": type(cause).__name__, "message": str(cause)},
-        "within": converting if converting in names else names[-1],
-        "at": f"{os.path.basename(steps[-1].filename)}:{steps[-1].lineno}",
-        "total": save.total,
-        "files": len(save.files),
-        "positions": save.positions,
-    }
-    recorder.note(Did.HOOK, op=SAVE, facts=facts)
