@@ -25,7 +25,6 @@ ROOT = Path(__file__).parents[1]
 COMMANDS = re.compile(r"^<!-- run in (\S+) -->\n\n```\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 SOURCE = re.compile(r"^<!-- from (\S+) -->\n\n```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 RUN = re.compile(r"\.tensortrail/[\w-]{8,}")
-A_RUN = ".tensortrail/20261122-101500-4711"
 LEFT_OUT = "..."
 ALIKE = 0.6
 NAMES = {

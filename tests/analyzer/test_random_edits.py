@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import re
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,12 +19,12 @@ pytestmark = pytest.mark.long
 
 _FILES = (
     "__init__.py big_modeling.py checkpointing.py hooks.py state.py utils/__init__.py "
-    "utils/constants.py utils/memory.py utils/modeling.py utils/offload.py utils/operations.py "
-    "utils/other.py utils/random.py utils/torch_xla.py"
+    "utils/constants.py utils/memory.py utils/offload.py utils/operations.py utils/other.py "
+    "utils/random.py utils/torch_xla.py"
 ).split()
-"""Of accelerate: they ask one another, and import what is not here as well."""
-_SECONDS = 20
-_EDITS = 40
+"""Of accelerate: they ask one another, and import what is not here as well. The largest is left
+out, for more edits in the same time."""
+_EDITS = 8
 Edit = Callable[[list[str], random.Random], None]
 
 
@@ -75,12 +74,10 @@ _OF_A_FILE: tuple[Edit, ...] = (
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_warm_check_is_a_cold_one(tmp_path: Path, seed: int) -> None:
     files = _copied(tmp_path / "pkg")
-    chance, end = random.Random(seed), time.monotonic() + _SECONDS
+    chance = random.Random(seed)
     cache = str(tmp_path / "cache")
     assert _found(tmp_path / "pkg", cache)
     for _ in range(_EDITS):
-        if time.monotonic() > end:
-            break
         done = [_edited(each, chance) for each in chance.sample(files, chance.randint(1, 3))]
         assert _found(tmp_path / "pkg", cache) == _found(tmp_path / "pkg", None), done
 
