@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tensortrail.analyzer.facts.programs import Importers, of_one_program
+from tensortrail.analyzer.facts.programs import Importers, imported, of_one_program
 from tensortrail.analyzer.judging.judge import judge
 from tensortrail.analyzer.judging.module import PythonModule, open_project
 from tensortrail.rules import all_rules
@@ -263,3 +263,16 @@ def test_who_comes_to_import_a_file(path: str, program: list[str]) -> None:
     }
     found = list(of_one_program(path, Importers(texts).of))
     assert found == [path, *program]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"import a.b as c  # d\n", "import a b as c"),
+        (b"if x:\n    from .a import (  # b\n        c,\n    )\nd = 1\n", "from a import b c"),
+        (b"from important import a\n", "from important import a"),
+        (b"reimport(a)\nx = 'import b'\n# import c\n", ""),
+    ],
+)
+def test_words_of_imports(text: bytes, words: str) -> None:
+    assert imported(text) == {each.encode() for each in words.split()}
