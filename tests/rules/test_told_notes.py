@@ -146,6 +146,11 @@ CASES = [
         "import gc\n\ndef f(net):\n    net.to('cpu')\n    del net\n    gc.collect()\n\nkept = f\n",
     ),
     (
+        "DEV530",
+        module(", w: nn.Parameter | torch.Tensor", "self.w = w", more="* self.w.unsqueeze(-1)"),
+        module(", w: nn.Parameter | torch.Tensor", "self.w = w", more="- n * self.w.unsqueeze(-1)"),
+    ),
+    (
         "DEV537",
         module("", more="+ self.mix(x.type(torch.FloatTensor))"),
         module("", more="if n else x.type(torch.FloatTensor)"),
