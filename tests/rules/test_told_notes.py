@@ -93,6 +93,11 @@ CASES = [
         module("", "self.scale = nn.Parameter(torch.Tensor(n))"),
     ),
     (
+        "NEW305",
+        function("layer", "layer.state.add_(1)", "layer.step(x=torch.zeros(layer.state.shape))"),
+        function("layer, n", "layer.state.add_(1)", "n.step(x=torch.zeros(layer.state.shape))"),
+    ),
+    (
         "DEV503",
         function("x: torch.Tensor, device", "x.to(device)", "return x.detach().numpy()"),
         function("x: torch.Tensor, device", "x.to(device)", "return (1 - x).numpy()"),
