@@ -123,7 +123,11 @@ def _is_settled(module: Module, function: FunctionNode, entered: ast.Name) -> bo
         return True
     stores = (each for each in module.uses(entered.id, function) if isinstance(each.ctx, ast.Store))
     for store in stores:
-        asked = [guard for guard in module.guards_of(store) if guard.mentions(entered.id)]
-        if not any("isinstance" in guard.text or "is not None" in guard.text for guard in asked):
+        guards = [each for each in module.guards_of(store) if each.mentions(entered.id)]
+        if not any(each.holds and _is_no_none(each.text) for each in guards):
             return True
     return is_always_given(module, function, entered.id)
+
+
+def _is_no_none(condition: str) -> bool:
+    return "isinstance" in condition or "is not None" in condition

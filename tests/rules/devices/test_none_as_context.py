@@ -15,6 +15,12 @@ from tests.rules.judged import HEAD, lines
         ("where=None", "x = build()", False),
         ("where=None", "where = where or torch.device('cpu')", False),
         ("where: torch.device", "pass", False),
+        (
+            "where: torch.device = None",
+            "if isinstance(where, str):\n        where = torch.device(where)\n"
+            "    elif where is None:\n        where = torch.device('cpu')",
+            False,
+        ),
         ("where: torch.device = None", "assert where is not None", False),
     ],
 )
