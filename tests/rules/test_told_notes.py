@@ -88,6 +88,11 @@ CASES = [
         module("", "self.scale = nn.Parameter(torch.Tensor(n))"),
     ),
     (
+        "NEW305",
+        function("layer", "layer.state.add_(1)", "layer.step(x=torch.zeros(layer.state.shape))"),
+        function("layer, n", "layer.state.add_(1)", "n.step(x=torch.zeros(layer.state.shape))"),
+    ),
+    (
         "DEV503",
         function("x: torch.Tensor, device", "x.to(device)", "return x.detach().numpy()"),
         function("x: torch.Tensor, device", "x.to(device)", "return (1 - x).numpy()"),
@@ -123,6 +128,11 @@ CASES = [
         "OFF110",
         function("net", "net.to('cpu')", "del net", "torch.cuda.empty_cache()"),
         "import gc\n\ndef f(net):\n    net.to('cpu')\n    del net\n    gc.collect()\n\nkept = f\n",
+    ),
+    (
+        "DEV530",
+        module(", w: nn.Parameter | torch.Tensor", "self.w = w", more="* self.w.unsqueeze(-1)"),
+        module(", w: nn.Parameter | torch.Tensor", "self.w = w", more="- n * self.w.unsqueeze(-1)"),
     ),
     (
         "DEV537",

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Sequence
 
 from tensortrail.rules.devices._device_aware import prepares
+from tensortrail.rules.places import What, Where
+from tensortrail.rules.shared.moves import MOVES
 from tensortrail.rules.shared.objects import called, is_self
 from tensortrail.rules.view import FunctionNode, Module
 
@@ -29,6 +31,37 @@ def is_used_as_it_is(
         and not _is_filled_with_numbers(module, node)
         for node in module.members(name, cls)
     )
+
+
+def meets_the_layers(module: Module, cls: ast.ClassDef, name: str) -> bool:
+    """`self.mix(x) * self.weight.view(-1)`: an operation takes it, as it was kept, together with
+    what the layers of the module give."""
+    return any(
+        isinstance(node.ctx, ast.Load)
+        and is_self(node.value)
+        and _is_beside_an_output(module, _whole(module, node))
+        for node in module.members(name, cls)
+    )
+
+
+def _whole(module: Module, node: ast.expr) -> ast.expr:
+    """`self.weight.unsqueeze(-1)` of `self.weight`."""
+    while True:
+        above = module.parent(node)
+        is_base = isinstance(above, ast.Attribute) and above.attr not in MOVES | _ASKED
+        is_called = isinstance(above, ast.Call) and above.func is node
+        if not (is_base or is_called) or not isinstance(above, ast.expr):
+            return node
+        node = above
+
+
+def _is_beside_an_output(module: Module, node: ast.expr) -> bool:
+    above, function = module.parent(node), module.function_of(node)
+    if not isinstance(above, ast.BinOp) or function is None:
+        return False
+    other = module.places(function).seen.get(above.right if above.left is node else above.left)
+    place = other.only if other is not None and other.what is What.TENSOR else None
+    return place is not None and place.where is Where.SELF and not place.given
 
 
 def _outside(

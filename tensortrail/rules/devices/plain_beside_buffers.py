@@ -5,7 +5,12 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._attribute_reads import is_an_index, is_counted, is_used_as_it_is
+from tensortrail.rules.devices._attribute_reads import (
+    is_an_index,
+    is_counted,
+    is_used_as_it_is,
+    meets_the_layers,
+)
 from tensortrail.rules.devices._beforehand import need_not_move
 from tensortrail.rules.devices._device_aware import sets_up
 from tensortrail.rules.devices._moved_by_its_class import is_moved
@@ -42,7 +47,8 @@ class PlainBesideBuffers(Rule):
 
     Only reported if the rule is selected (`--select DEV530`):
 
-    - a tensor that was put on a device or came from the caller, in a class without buffers;
+    - a tensor that was put on a device or came from the caller, in a class without buffers, unless
+      an operation takes it together with what a layer of the module gives;
     - a tensor made on a device after the module was built, or only passed to functions of other
       files;
     - modules that are built under `with torch.device(device):`;
@@ -187,7 +193,8 @@ class Counted(nn.Module):
             if need_not_move(module, cls) or _may_follow(module, cls, name, kept):
                 known = False
             severity = None if sure and known else Severity.NOTE
-            yield self._reported(module, kept[0], name, buffers, severity, told=known)
+            told = known and (bool(buffers) or meets_the_layers(module, cls, name))
+            yield self._reported(module, kept[0], name, buffers, severity, told)
 
     def _reported(
         self,
@@ -209,7 +216,7 @@ class Counted(nn.Module):
             f"{others}",
             severity=severity,
             trail=tuple((each, "registered as a buffer") for each in buffers[:2]),
-            told=told and bool(buffers),
+            told=told,
         )
 
 

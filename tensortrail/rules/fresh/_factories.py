@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.rules.devices._goes_along import only_sets_up
-from tensortrail.rules.shared.objects import called, is_self
+from tensortrail.rules.shared.objects import called, is_self, receiver
 from tensortrail.rules.shared.tensor_origin import (
     ONLY_TENSORS,
     Decides,
@@ -73,6 +73,16 @@ def takes_more_of(module: Module, call: ast.Call, source: ast.expr) -> bool:
     more = (*call.args[1:], *(each.value for each in call.keywords))
     reads = [each for said in more for each in ast.walk(said) if isinstance(each, ast.Attribute)]
     return any(module.text(each.value) == shown for each in reads)
+
+
+def goes_to_its_owner(module: Module, made: ast.Call, source: ast.expr) -> bool:
+    """`layer.step(torch.zeros(layer.state.shape))`: the object that has the tensor computes with
+    what is made after it."""
+    above = module.parent(made)
+    taker = module.parent(above) if isinstance(above, ast.keyword) else above
+    owner = receiver(taker) if isinstance(taker, ast.Call) and taker.func is not made else None
+    whole = module.text(owner) if owner is not None and not is_self(owner) else ""
+    return bool(whole) and module.text(source).startswith(f"{whole}.")
 
 
 def _shape_of(module: Module, call: ast.Call) -> ast.expr | None:

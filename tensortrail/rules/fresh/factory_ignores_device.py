@@ -7,6 +7,7 @@ from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.fresh._factories import (
     dropped_devices,
+    goes_to_its_owner,
     legacy_parameters,
     modelled_on,
     overwritten_devices,
@@ -46,7 +47,8 @@ class FactoryIgnoresDevice(Rule):
       device of that tensor elsewhere;
     - a tensor that is passed to a module;
     - one that a function with a `device` parameter returns without moving it; and
-    - one with the whole shape and type of another tensor, but not its device.
+    - one with the whole shape and type of another tensor, but not its device; or with its shape, if
+      it is given to the object that keeps that tensor.
 
     If the rule is selected by name, also one with the shape alone, and
     `nn.Parameter(torch.Tensor(n))`.
@@ -343,7 +345,7 @@ def positions(x: torch.Tensor):
                 "not its device",
                 severity=Severity.NOTE,
                 fixes=[with_device(module, made, f"{module.text(source)}.device")],
-                told=takes_more_of(module, made, source),
+                told=takes_more_of(module, made, source) or goes_to_its_owner(module, made, source),
             )
 
     def _stands_in(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
