@@ -47,7 +47,14 @@ def test_a_long_line_is_looked_at_in_part() -> None:
 
 @pytest.mark.parametrize(
     ("source", "may_run"),
-    [("data = # <path of the data>", True), ("data =\nmodel = 1", False), ("data = 1 #\n)", False)],
+    [
+        ("data = # <path of the data>", True),
+        ("data =\nmodel = 1", False),
+        ("data = 1 #\n)", False),
+        ("convert(/path/to/the_weights)", True),
+        ("rate = (/ total)", False),
+        ("convert('/path/to/the_weights'", False),
+    ],
 )
 def test_a_value_that_is_left_to_the_user_is_a_note(source: str, may_run: bool) -> None:
     with pytest.raises(Unreadable) as told:

@@ -30,7 +30,8 @@ NEWER = (
 )
 
 TO_BE_FILLED_IN = "a value is left out here, for whoever runs the file to fill in, so not checked"
-_LEFT_OUT = re.compile(r"\s*[\w.]+\s*=\s*#")
+_LEFT_OUT = re.compile(r"\s*[\w.]+\s*=\s*#|[^#'\"]*[(=,]\s*/\w[\w.-]*/\w")
+"""Nothing but a comment is bound, or a path stands there without quotation marks."""
 
 
 def parsed(data: bytes) -> ast.Module:

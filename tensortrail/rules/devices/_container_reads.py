@@ -20,7 +20,7 @@ def is_reached(
         and module.text(each.value) == "self"
         and module.function_of(each) is not made_in
         and not _is_of_another(module, each, place)
-        and not _is_bound_before(module, each)
+        and not bound_above(module, each)
         for each in module.nodes(ast.Attribute, cls)
     )
 
@@ -41,12 +41,13 @@ def _is_of_another(module: Module, read: ast.Attribute, place: int | None) -> bo
     return number.value >= 0 and number.value != place
 
 
-def _is_bound_before(module: Module, read: ast.Attribute) -> bool:
-    """The method says `self.parts = ...` in the open, further up."""
+def bound_above(module: Module, read: ast.Attribute) -> list[ast.expr]:
+    """What the method binds `self.parts` to in the open, further up."""
     function, shown = module.function_of(read), module.text(read)
-    return function is not None and any(
-        isinstance(each, ast.Assign)
+    return [
+        each.value
+        for each in (function.body if function is not None else ())
+        if isinstance(each, ast.Assign)
         and each.lineno < read.lineno
         and any(module.text(target) == shown for target in each.targets)
-        for each in function.body
-    )
+    ]

@@ -7,7 +7,7 @@ from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Good, Kind, Module, Near, Rule
 from tensortrail.rules.devices._beforehand import is_beforehand
-from tensortrail.rules.devices._container_reads import is_reached
+from tensortrail.rules.devices._container_reads import bound_above, is_reached
 from tensortrail.rules.devices._stateless import WITHOUT_WEIGHTS, is_stateless
 from tensortrail.rules.shared.given_weights import takes_its_weights
 from tensortrail.rules.shared.in_tests import in_tests
@@ -187,6 +187,13 @@ class Trends(nn.Module):
         return sum(each(x) for each in self.smoothed)
 """
         ),
+        Good(
+            "from torch import nn\n\nclass Heads(nn.Module):\n    def __init__(self, sizes):\n"
+            "        super().__init__()\n        self.heads = []\n"
+            "        self.heads = nn.ModuleList()\n        for size in sizes:\n"
+            "            self.heads.append(nn.Linear(size, 1))\n\n"
+            "    def forward(self, x):\n        return self.heads[0](x)\n"
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -279,6 +286,8 @@ def _kept(module: Module, cls: ast.ClassDef) -> Iterator[tuple[str, ast.expr, as
         holder, given = receiver(call), call.args[0] if call.args else None
         own = isinstance(holder, ast.Attribute) and module.text(holder.value) == "self"
         if not own or not isinstance(holder, ast.Attribute) or holder.attr not in lists:
+            continue
+        if not all(_is_empty_list(each) for each in bound_above(module, holder)[-1:]):
             continue
         made = behind(module, given) if given is not None else None
         if isinstance(made, ast.Call) and _has_weights(module, _copied(module, made)):

@@ -12,6 +12,7 @@ from tensortrail.rules.devices._company import is_returned, may_be_given_a_devic
 from tensortrail.rules.devices._customs import MAKERS, is_explained, is_factory_of_torch, named
 from tensortrail.rules.devices._device_aware import sets_up
 from tensortrail.rules.devices._makers import FACTORIES
+from tensortrail.rules.devices._moved_inside import moves_its_arguments
 from tensortrail.rules.devices._same_way import Kind, Way, bound, ways
 from tensortrail.rules.shared.functions import parameter_names
 from tensortrail.rules.shared.given_devices import said_device
@@ -32,6 +33,7 @@ _OF_NUMBERS = frozenset({Kind.WRITTEN_TOGETHER, Kind.SAME_CALLEE})
 """Ways of a tensor without dimension that say something: elsewhere it may be on any device."""
 _OF_MOVES = frozenset({Kind.ONE_CALL, Kind.SAME_CALLEE})
 """Ways that say something beside a tensor that was moved to a device, not made there."""
+_OF_ONE_NAME = frozenset({Kind.OTHER_BRANCH, Kind.SAME_CALLEE})
 _SIZED = ("torch.zeros", "torch.ones", "torch.empty", "torch.full")
 _ENOUGH = {Kind.ATTRIBUTES: 2, Kind.RETURNED: 2}
 
@@ -198,6 +200,12 @@ def adjacency(pairs: torch.Tensor, count, sparse):
     return found
 """
         ),
+        Good(
+            "import torch\n\n\ndef summed(value):\n    if not value.is_cuda:\n"
+            "        value = value.cuda()\n    return value.sum()\n\n\ndef totals(x, rows):\n"
+            "    words = summed(torch.tensor(len(rows)))\n"
+            "    return words, summed(torch.tensor(rows[0], device=x.device))\n"
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -300,9 +308,24 @@ def _siblings(module: Module, function: FunctionNode, call: ast.Call) -> list[Si
         if _device_of(module, other).partition(".")[0] not in own
         for way in ways(module, function, other)
         if way in mine and _says_something(module, function, call, other, way)
+        if way.kind in _OF_ONE_NAME or not _is_bound_anew(module, other, target)
     ]
     found += _returned_beside(module, function, call, placed)
+    found = [each for each in found if not _is_moved_inside(module, each)]
     return [each for each in found if _are_enough(found, each.kind)]
+
+
+def _is_bound_anew(module: Module, other: ast.Call, target: ast.expr | None) -> bool:
+    """The name that held the other one holds this from here on."""
+    before = bound(module, other)
+    same = isinstance(before, ast.Name) and isinstance(target, ast.Name) and before.id == target.id
+    return same and before is not target
+
+
+def _is_moved_inside(module: Module, sibling: Sibling) -> bool:
+    """The function that takes one after the other moves what it is given."""
+    taken = sibling.taken if sibling.kind is Kind.SAME_CALLEE else None
+    return isinstance(taken, ast.Call) and moves_its_arguments(module, taken)
 
 
 def _returned_beside(

@@ -8,6 +8,8 @@ from typing import NamedTuple
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.places import Held, Place, What, Where
+from tensortrail.rules.shared.annotations import names_said
+from tensortrail.rules.shared.functions import called_here, matched, parameters
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.shared.sentences import one_line
@@ -17,6 +19,11 @@ _OTHER_BACKENDS = ("gloo", "mpi")
 _ON_GPU = frozenset({Where.SELF.value, Where.DEVICE.value, "cuda"})
 _ON_CPU = frozenset({Where.HOST.value, Where.DEFAULT.value, "cpu"})
 _DEPTH = 3
+_TEXTS_AND_NUMBERS = frozenset({"str", "bytes", "int", "float", "bool"})
+_OF_THEM = _TEXTS_AND_NUMBERS.union(
+    ("list", "List", "tuple", "Tuple", "set", "Set", "Sequence", "dict", "Dict", "Optional")
+)
+"""Names in an annotation of values that are no tensors, and hold none."""
 
 
 class _Sent(NamedTuple):
@@ -243,6 +250,20 @@ def total(scores, name):
     return sum(everyone).item()
 """
         ),
+        Good(
+            """\
+import torch
+import torch.distributed as dist
+
+def of_all(said: list[str]):
+    found = [None] * dist.get_world_size()
+    dist.all_gather_object(found, said)
+    return found[0]
+
+def summary(batch: dict[str, torch.Tensor]):
+    batch["url"] = of_all(batch["url"])
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -271,6 +292,8 @@ def total(scores, name):
 def _sent(module: Module, call: ast.Call) -> Iterator[_Sent]:
     """The tensors that the call sends and that nothing has brought to the CPU."""
     for argument in module.sent_to_processes(call):
+        if _is_no_tensor(module, call, argument):
+            continue
         function = module.function_of(call)
         seen = module.places(function or module.top).seen
         for each in _parts(module, argument, _DEPTH):
@@ -281,6 +304,21 @@ def _sent(module: Module, call: ast.Call) -> Iterator[_Sent]:
                     where = {module.placement_at(each).device}
                 if where.isdisjoint(_ON_CPU):
                     yield _Sent(each, not where.isdisjoint(_ON_GPU))
+
+
+def _is_no_tensor(module: Module, call: ast.Call, argument: ast.expr) -> bool:
+    """The function of the file that sends it on takes texts or numbers there."""
+    function = called_here(module, call)
+    if function is None:
+        return False
+    names = {name for name, given in matched(function, call) if given is argument}
+    said = {
+        each.rpartition(".")[2]
+        for parameter in parameters(function)
+        if parameter.arg in names and parameter.annotation is not None
+        for each in names_said(module, parameter.annotation)
+    }
+    return not said.isdisjoint(_TEXTS_AND_NUMBERS) and said <= _OF_THEM
 
 
 def _device_or_sort(place: Place) -> str:

@@ -212,6 +212,16 @@ def local_storage_signature(tensor):
     return tensor.data_ptr(), tensor.storage_offset(), tensor.shape, tensor.device
 """
         ),
+        Good(
+            """\
+def storage_key(x):
+    if x.is_meta:
+        pointer = id(x)
+    else:
+        pointer = x.untyped_storage().data_ptr()
+    return x.device, x.dtype, pointer
+"""
+        ),
         Good("def is_empty(t):\n    return t.data_ptr() == 0\n"),
         Good("def same_kernel(a, b):\n    return a._data.data_ptr() == b._data.data_ptr()\n"),
     )
@@ -342,7 +352,8 @@ def local_storage_signature(tensor):
         named = bool(SAVES.search(function.name))
         for part in returned.value.elts:
             tensor = pointed_at(module, part)
-            if tensor is None or settled(module, part, tensor):
+            taken = (part, *module.value_of(part).origins)
+            if tensor is None or any(settled(module, each, tensor) for each in taken):
                 continue
             if not named and not _with_its_device(module, returned.value, tensor):
                 continue

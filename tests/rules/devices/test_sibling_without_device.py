@@ -23,3 +23,28 @@ def test_a_type_of_cuda_is_on_a_gpu(made: str, expected: Severity | None) -> Non
         "        dist.broadcast(said, 0)\n    return x.view(said)\n"
     )
     assert severity("DEV552", source) is expected
+
+
+@pytest.mark.parametrize(("name", "expected"), [("later", Severity.WARNING), ("lengths", None)])
+def test_a_name_that_is_bound_anew_holds_the_other_one_no_more(
+    name: str, expected: Severity | None
+) -> None:
+    source = (
+        "import torch\n\n\ndef best(scores, device, size):\n"
+        "    lengths = torch.ones(size, device=device)\n"
+        f"    {name} = torch.tensor([lengths[i] for i in scores.argsort()], dtype=lengths.dtype)\n"
+        f"    return scores, lengths, {name}\n"
+    )
+    assert severity("DEV552", source) is expected
+
+
+@pytest.mark.parametrize(("done", "expected"), [("sum()", Severity.WARNING), ("cuda()", None)])
+def test_a_function_that_moves_what_it_takes(done: str, expected: Severity | None) -> None:
+    source = (
+        "import torch\n\n\nclass Reducing:\n    def summed(self, value):\n"
+        f"        value = value.{done}\n        return value\n\n\nclass Training(Reducing):\n"
+        "    def totals(self, x, rows):\n        words = self.summed(torch.tensor(len(rows)))\n"
+        "        right = self.summed(torch.tensor(rows[0], device=x.device))\n"
+        "        return words, right\n"
+    )
+    assert severity("DEV552", source) is expected
