@@ -19,14 +19,14 @@ class WrapperBypassed(Rule):
       the same by a name that holds `model.module`, if `backward()` is called on what is computed
       from the result and the function never calls `model(...)` itself;
     - `loss.backward()` in a function that calls `engine.step()` of an engine that
-      `deepspeed.initialize` made.
+      `deepspeed.initialize` made, as a note: DeepSpeed takes it since the end of 2025.
 
     Not reported: calls under `torch.no_grad()`, and functions that average gradients themselves.
 
     ## Why is this bad?
     No error is raised. `DistributedDataParallel` prepares the exchange of gradients in its own
     `forward`: without it every process trains a model of its own, and only that of rank 0 is saved.
-    An engine of DeepSpeed scales and partitions the gradients in its own `backward`.
+    An engine of older DeepSpeed scales and partitions the gradients in its own `backward`.
 
     ## Fix safety
     No fix is offered: the method that computes the loss should be called by `forward`, and the
@@ -36,6 +36,7 @@ class WrapperBypassed(Rule):
     - k2-fsa/icefall issue 226
     - jingyaogong/minimind pull request 854
     - OpenTSLM/OpenTSLM pull request 49
+    - deepspeedai/DeepSpeed pull request 7665
     """
 
     code = "NEW323"
@@ -152,6 +153,8 @@ def with_engine(net, loader, config):
                 module,
                 backward,
                 f"`{one_line(module, backward)}` goes around the engine that line {made.lineno} "
-                "makes: it has to compute the gradients itself, by `engine.backward(loss)`",
+                "makes: DeepSpeed before 2026 has to compute the gradients itself, "
+                "by `engine.backward(loss)`",
+                severity=Severity.NOTE,
                 trail=[(made, "the engine is made here")],
             )
