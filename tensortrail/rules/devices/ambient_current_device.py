@@ -47,9 +47,9 @@ class AmbientCurrentDevice(Rule):
     made before the device is set, if that is not the one of its rank or something is sent before.
 
     ## Why is this bad?
-    Without a GPU the call raises. With several devices, a tensor is on the current GPU instead of
-    the given device, and the next operation mixes the two. A default is computed once, at import. A
-    process group created before `set_device` takes memory of the first GPU in every process.
+    Without a GPU the call raises. With several, a tensor is on the current one instead of the given
+    device, and the next operation mixes the two. A default is computed once, at import. A process
+    group created before `set_device` takes memory of the first GPU in every process.
 
     ## Fix safety
     Unsafe: the work moves to the device that was given.
@@ -63,6 +63,7 @@ class AmbientCurrentDevice(Rule):
     name = "ambient-current-device"
     since = "0.2.0"
     severity = Severity.WARNING
+    warns = False
     notes = False
     needs_callers = True
     triggers = (
@@ -366,7 +367,6 @@ def both(x, device):
                     told=True,
                     trail=[(at_hand, f"`{shown}` is at hand")],
                 )
-
         for call, said in autocasts(module, function):
             if not decided(module, call, shown):
                 yield self.finding(

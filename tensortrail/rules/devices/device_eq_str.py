@@ -37,9 +37,10 @@ class DeviceEqStr(Rule):
     - `t.device in ("cpu", "meta")`, for a list, tuple or set of strings only;
     - `match t.device:` with `case "cuda":`.
 
-    Reported as a note: a branch that only moves (`if x.device != "cpu": x = x.cpu()`) or empties a
-    cache, a choice of where a state dict is loaded, a comparison beside a flag that depends on the
-    type of the device, and `!= "meta"` before what only computes, which stays on meta.
+    Reported as a note: a branch that only logs. Only if the rule is selected: one that only moves
+    (`if x.device != "cpu": x = x.cpu()`) or empties a cache, a choice of where a state dict is
+    loaded, a comparison beside a flag that depends on the type of the device, and `!= "meta"`
+    before what only computes, which stays on meta.
 
     ## Why is this bad?
     The branch is never taken, or always: a model that should stay on meta is built on the GPU.
@@ -57,6 +58,7 @@ class DeviceEqStr(Rule):
     since = "0.2.0"
     severity = Severity.ERROR
     warns = False
+    notes = False
     triggers = (("device", "=="), ("device", "!="), ("device", " in "), ("device", "case "))
     shape = (
         re.compile(rb"==[\s\\(]*" + _NAME),
@@ -264,6 +266,7 @@ def f(device: torch.device | str):
             message,
             confidence=Confidence.HIGH if certain else Confidence.MEDIUM,
             severity=_weight(module, node, device, names, certain),
+            told=_only_decides_words(module, node),
             trail=[(source_of_device(module, device), f"`{shown}` comes from here")],
             fixes=[None if is_chain(node) else self._by_type(module, device, names, either)],
         )

@@ -34,7 +34,7 @@ class TiesLost(Rule):
     - a loop over `named_parameters()` that puts a new `Parameter` into the module for each name: a
       shared parameter comes once, under its first name, and whoever calls may tie again;
     - `load_checkpoint_in_model`, which ties the weights again since accelerate 0.19;
-    - a setter that stores what it is given.
+    - a setter that stores what it is given, if the rule is selected (`--select SHD414`).
 
     In a recorded run, reports a load with `assign=True` after which names that were one parameter
     are two, if nothing has tied them when the first of them is read.
@@ -57,6 +57,7 @@ class TiesLost(Rule):
     since = "0.2.0"
     severity = Severity.WARNING
     warns = False
+    notes = False
     confidence = Confidence.MEDIUM
     triggers = ("tie_", ("named_parameters", "Parameter("), (".weight", "self."))
 
@@ -302,6 +303,7 @@ def convert(model, make):
                     f"`{owner}` was tied in line {tie.lineno}, and gets new parameters here: "
                     f"{again}",
                     severity=Severity.NOTE if _ties_by_itself(call) else self.severity,
+                    told=True,
                     trail=[(tie, "tied here, too early")],
                 )
 
@@ -334,6 +336,7 @@ def convert(model, make):
                     f"`{owner}.named_parameters()` gives a parameter that two modules share once: "
                     "the new one is put under its first name, and the second keeps the old one",
                     severity=Severity.NOTE,
+                    told=True,
                     trail=[(loop, "the loop that gives shared parameters once")],
                 )
                 break

@@ -25,11 +25,12 @@ class DataSwap(Rule):
     ## What it does
     Reports, as a note:
 
-    - `x.data = torch.zeros(...)` without a device, where `x` comes from elsewhere (in a constructor
-      the note is off by default);
+    - `x.data = torch.zeros(...)` without a device, where `x` comes from elsewhere;
     - `p.data = p.data.to(device)` for the parameters of any model, in code that nowhere handles
       tensor subclasses;
     - `swap_tensors(old, new)` in a function that tests no device.
+
+    Only the first is reported by default, where it stands in no constructor.
 
     ## Why is this bad?
     `x` is on the CPU from then on, wherever it was, and the next operation with it raises or
@@ -176,7 +177,6 @@ def onload(model, device):
                     f"`{module.text(target.value)}` only: its inner tensors stay where they are",
                     severity=Severity.NOTE,
                     confidence=Confidence.LOW,
-                    told=True,
                 )
 
     def _exchanged(self, module: Module) -> Iterator[Finding]:
@@ -191,7 +191,6 @@ def onload(model, device):
                 f"`{old}` takes over the device of `{new}`, and nothing here tests it",
                 severity=Severity.NOTE,
                 confidence=Confidence.MEDIUM,
-                told=True,
             )
 
 

@@ -19,7 +19,7 @@ class TypeRebuild(Rule):
     - `type(p)(value, requires_grad=...)`, `p.__class__(...)` and the same through a variable, where
       the class is that of some parameter;
     - `DTensor.from_local(...)` of a tensor made from the local part of another one, without the
-      `shape` and `stride` of the whole.
+      `shape` and `stride` of the whole, if the rule is selected (`--select STO208`).
 
     Not reported: such a call inside the class itself.
 
@@ -39,6 +39,7 @@ class TypeRebuild(Rule):
     name = "type-rebuild"
     since = "0.2.0"
     severity = Severity.NOTE
+    notes = False
     confidence = Confidence.MEDIUM
     triggers = (("requires_grad", "type"), ("requires_grad", "__class__"), ("__dict__", "type"),
                 "from_local(")  # fmt: skip
@@ -130,6 +131,7 @@ def wrapped(cls, value):
                 f"`{module.text(call.func)}` is whatever class `{module.text(source)}` has: one "
                 "that needs more than a value (quantized, distributed) raises here or loses its "
                 "state",
+                told=True,
             )
         for call in module.calls("from_local"):
             if _forgets_the_whole(module, call):
