@@ -134,5 +134,4 @@ def how_bad(module: Module, made: ast.Call, met: str | None, in_forward: bool) -
         return Severity.NOTE
     if module.gpu_made_default() or not module.may_use_gpu():
         return Severity.NOTE
-    at_once = in_forward and around is not None and around.name == "forward"
-    return Severity.ERROR if at_once else Severity.WARNING
+    return Severity.WARNING

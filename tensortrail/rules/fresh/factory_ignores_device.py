@@ -68,7 +68,7 @@ class FactoryIgnoresDevice(Rule):
     code = "NEW305"
     name = "factory-ignores-device"
     since = "0.2.0"
-    severity = Severity.ERROR
+    severity = Severity.WARNING
     warns = False
     notes = False
     needs_callers = True
