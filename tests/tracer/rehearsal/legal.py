@@ -46,10 +46,10 @@ LEGAL = (
     Legal("copied into a slice of the host",
           "result = torch.slice_scatter(here, there[:1] * 2, 0, 1, 2)"),
     Legal("copied into a diagonal", "result = there.diagonal_scatter(torch.zeros(3)).cpu()"),
-    Legal("gradients through such a copy", """\
-          a, b = there.requires_grad_(), torch.zeros(3, requires_grad=True)
+    Legal("gradients of what such a copy is put into", """\
+          a, b = there.requires_grad_(), torch.zeros(3)
           (torch.select_scatter(a, b, 0, 1) * torch.arange(3., device=G)).sum().backward()
-          result = [a.grad.cpu(), b.grad]
+          result = a.grad.cpu()
           """),
     Legal("resized like a tensor of the host", """\
           there.resize_as_(torch.zeros(2, 2)); here.resize_as_(there)

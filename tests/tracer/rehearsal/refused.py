@@ -367,4 +367,9 @@ REFUSED = (
     Refused("more than there is", "torch.empty(1 << 44, device=G)",
             "CUDA out of memory. Tried to allocate 65536.00 GiB. GPU 0 has a total capacity of",
             "device-out-of-memory", "OutOfMemoryError"),
+    Refused("gradient of a copy from the host", """\
+            b = torch.zeros(3, requires_grad=True)
+            torch.select_scatter(there, b, 0, 1).sum().backward()
+            """, "Function SelectScatterBackward0 returned an invalid gradient at index 1",
+            "operand-copied-across-devices"),
 )  # fmt: skip

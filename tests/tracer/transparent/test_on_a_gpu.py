@@ -229,6 +229,8 @@ def test_compiled_code(mode: str, when: str, tmp_path: Path) -> None:
             steps(compiled, x)
         steps(compiled, x)
         seen = {name: dict(counters[name]) for name in ("graph_break", "stats", "inductor")}
+        for name in [each for each in seen["inductor"] if each.startswith("async_compile_cache")]:
+            del seen["inductor"][name]  # of workers that take longer or shorter
         return seen, [each.detach().cpu() for each in model.parameters()]
 
     def steps(compiled: Any, x: Any) -> None:

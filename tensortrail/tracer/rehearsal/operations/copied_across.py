@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -21,17 +22,28 @@ def across(func: Any, args: Any, kwargs: Any) -> Any:
     given = [*args[:2], *named.values()]
     if not any(isinstance(each, SimTensor) for each in given):
         return func(*args, **kwargs)
-    home = args[0] if args else kwargs["input"]
-    args = (*args[:1], *(_at(home, each) for each in args[1:2]), *args[2:])
-    kwargs = {**kwargs, **{name: _at(home, each) for name, each in named.items()}}
+    home, name = args[0] if args else kwargs["input"], func.__name__
+    args = (*args[:1], *(_at(home, each, name) for each in args[1:2]), *args[2:])
+    kwargs = {**kwargs, **{key: _at(home, each, name) for key, each in named.items()}}
     return state.required().called(func, args, kwargs)
 
 
-def _at(home: Tensor, value: Any) -> Any:
-    """Its copy there, which is no move of the program's own."""
+def _at(home: Tensor, value: Any, name: str) -> Any:
+    """Its copy there, which is no move of the program's own. The gradient is not copied back."""
     if not isinstance(value, Tensor) or value.device == home.device:
         return value
-    return state.required().to(value, (home.device,), {})
+    copied = state.required().to(value, (home.device,), {})
+    if copied.requires_grad:
+        node = name.title().replace("_", "")
+        copied.register_hook(partial(_refused, node, str(value.device)))
+    return copied
+
+
+def _refused(node: str, expected: str, gradient: Tensor) -> None:
+    raise RuntimeError(
+        f"Function {node}Backward0 returned an invalid gradient at index 1 - expected device "
+        f"{expected} but got {gradient.device}"
+    )
 
 
 CHECKS: dict[Any, Callable[[Any, Any, Any], Any]] = {
