@@ -5,22 +5,15 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._at_hand import at_hand_in, is_for_cuda, names_cuda, shown_device
-from tensortrail.rules.devices._process_groups import groups_before_devices
-from tensortrail.rules.devices._saved_here import is_of_its_rank
-from tensortrail.rules.devices._written import (
-    asked_at_import,
-    autocasts,
-    bare_calls,
-    chosen_by_availability,
-    decided,
-    given_instead,
-    is_default_of,
-    meets_given,
-    moves,
-    switches,
-    written_literals,
+from tensortrail.rules.devices.loads.saved_here import is_of_its_rank
+from tensortrail.rules.devices.named import written
+from tensortrail.rules.devices.named.at_hand import (
+    at_hand_in,
+    is_for_cuda,
+    names_cuda,
+    shown_device,
 )
+from tensortrail.rules.devices.named.process_groups import groups_before_devices
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line
@@ -319,9 +312,9 @@ def both(x, device):
         self, module: Module, function: FunctionNode, at_hand: ast.AST
     ) -> Iterator[Finding]:
         shown = shown_device(module, at_hand)
-        for call, said in written_literals(module, function):
-            meant = moves(module, call, shown) or decided(module, call, shown)
-            if not meant and not meets_given(module, call, shown):
+        for call, said in written.written_literals(module, function):
+            meant = written.moves(module, call, shown) or written.decided(module, call, shown)
+            if not meant and not written.meets_given(module, call, shown):
                 yield self.finding(
                     module,
                     call if said is None else said,
@@ -329,8 +322,8 @@ def both(x, device):
                     "one, or the CPU",
                     severity=Severity.NOTE,
                     trail=[(at_hand, f"`{shown}` is at hand")],
-                    fixes=[given_instead(module, call, said, shown)],
-                    told=not switches(module, function, call),
+                    fixes=[written.given_instead(module, call, said, shown)],
+                    told=not written.switches(module, function, call),
                 )
 
     def _needs_a_gpu(
@@ -339,8 +332,8 @@ def both(x, device):
         shown = shown_device(module, at_hand)
         if names_cuda(module, function):
             return
-        for call in bare_calls(module, function, _NEEDS_A_GPU):
-            if not decided(module, call, shown, by_availability=True):
+        for call in written.bare_calls(module, function, _NEEDS_A_GPU):
+            if not written.decided(module, call, shown, by_availability=True):
                 yield self.finding(
                     module,
                     call,
@@ -356,8 +349,8 @@ def both(x, device):
         self, module: Module, function: FunctionNode, at_hand: ast.AST
     ) -> Iterator[Finding]:
         shown = shown_device(module, at_hand)
-        for choice in chosen_by_availability(module, function):
-            if not is_default_of(module, choice, shown):
+        for choice in written.chosen_by_availability(module, function):
+            if not written.is_default_of(module, choice, shown):
                 yield self.finding(
                     module,
                     choice,
@@ -367,8 +360,8 @@ def both(x, device):
                     told=True,
                     trail=[(at_hand, f"`{shown}` is at hand")],
                 )
-        for call, said in autocasts(module, function):
-            if not decided(module, call, shown):
+        for call, said in written.autocasts(module, function):
+            if not written.decided(module, call, shown):
                 yield self.finding(
                     module,
                     call if said is None else said,
@@ -379,7 +372,7 @@ def both(x, device):
                 )
 
     def _defaults(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
-        for call in asked_at_import(module, function):
+        for call in written.asked_at_import(module, function):
             yield self.finding(
                 module,
                 call,

@@ -6,19 +6,19 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._accepted import accepting, accepts, is_maker, is_read
-from tensortrail.rules.devices._answers_kept import answered_as_kept, other_devices_kept
-from tensortrail.rules.devices._called_in_place import (
+from tensortrail.rules.devices.calls.accepted import accepting, accepts, is_maker, is_read
+from tensortrail.rules.devices.calls.answers_kept import answered_as_kept, other_devices_kept
+from tensortrail.rules.devices.calls.called_in_place import (
     is_called_early_or_by_others,
     stands_in_for_others,
 )
-from tensortrail.rules.devices._customs import (
+from tensortrail.rules.devices.calls.customs import (
     is_explained,
     is_followed_by,
     may_be_given_anything,
     named,
 )
-from tensortrail.rules.devices._indexing import is_read_out
+from tensortrail.rules.devices.meetings.indexing import is_read_out
 from tensortrail.rules.shared import mends
 from tensortrail.rules.shared.functions import functions, parameters
 from tensortrail.rules.shared.in_tests import in_tests

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._accepted import accepting, device_at_hand, is_maker
-from tensortrail.rules.devices._customs import is_explained, is_followed_by
+from tensortrail.rules.devices.calls.accepted import accepting, device_at_hand, is_maker
+from tensortrail.rules.devices.calls.customs import is_explained, is_followed_by
 from tensortrail.rules.shared import mends
 from tensortrail.rules.shared.functions import functions, parameters
 from tensortrail.rules.shared.in_tests import in_tests

@@ -6,13 +6,17 @@ from typing import NamedTuple
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._as_buffers import as_buffers, is_registered
-from tensortrail.rules.devices._beforehand import need_not_move
-from tensortrail.rules.devices._carried_state import Carried, carried_states
-from tensortrail.rules.devices._device_aware import sets_up
-from tensortrail.rules.devices._lying import certainly, described, follows, is_legal
-from tensortrail.rules.devices._makers import FACTORIES, made_without_device, makers_and_callers
-from tensortrail.rules.devices._plain_attributes import kept_at, kept_on_cpu, read_of_self
+from tensortrail.rules.devices.meetings.lying import certainly, described, follows, is_legal
+from tensortrail.rules.devices.modules.as_buffers import as_buffers, is_registered
+from tensortrail.rules.devices.modules.carried_state import Carried, carried_states
+from tensortrail.rules.devices.modules.plain_attributes import kept_at, kept_on_cpu, read_of_self
+from tensortrail.rules.devices.written_for.beforehand import need_not_move
+from tensortrail.rules.devices.written_for.device_aware import sets_up
+from tensortrail.rules.devices.written_for.makers import (
+    FACTORIES,
+    made_without_device,
+    makers_and_callers,
+)
 from tensortrail.rules.places import Meeting, Place, Where
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.placeholders import is_placeholder

@@ -5,15 +5,15 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._batch_meetings import (
+from tensortrail.rules.devices.batches.batch_meetings import (
     first_meeting,
     meetings,
     moved_too,
     passed_beside,
 )
-from tensortrail.rules.devices._batches import Batch, OnDevice, batches
-from tensortrail.rules.devices._batches_by_key import Member, members_left, told
-from tensortrail.rules.devices._collected import meeting_of_lists
+from tensortrail.rules.devices.batches.batches import Batch, OnDevice, batches
+from tensortrail.rules.devices.batches.batches_by_key import Member, members_left, told
+from tensortrail.rules.devices.batches.collected import meeting_of_lists
 from tensortrail.rules.shared.in_tests import in_tests
 
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._batches import without_counter
-from tensortrail.rules.devices._devices_named import names_device
-from tensortrail.rules.devices._loaders_of_file import gives_tensors, loader_on_cpu
-from tensortrail.rules.devices._moved_models import Moved, moved_before
+from tensortrail.rules.devices.batches.batches import without_counter
+from tensortrail.rules.devices.batches.loaders_of_file import gives_tensors, loader_on_cpu
+from tensortrail.rules.devices.batches.moved_models import Moved, moved_before
+from tensortrail.rules.devices.named.devices_named import names_device
 from tensortrail.rules.shared.asked_as_modules import asked_as_modules
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import TO_DEVICE

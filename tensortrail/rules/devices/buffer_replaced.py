@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._device_aware import is_for, prepares, sets_up
-from tensortrail.rules.devices._makers import FACTORIES
+from tensortrail.rules.devices.written_for.device_aware import is_for, prepares, sets_up
+from tensortrail.rules.devices.written_for.makers import FACTORIES
 from tensortrail.rules.places import Held, What, Where
 from tensortrail.rules.shared.attributes import is_read_elsewhere
 from tensortrail.rules.shared.in_tests import in_tests

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._combined_models import combined_models
-from tensortrail.rules.devices._left_beside_model import Left, kept_beside, left_beside
+from tensortrail.rules.devices.modules.combined_models import combined_models
+from tensortrail.rules.devices.modules.left_beside_model import Left, kept_beside, left_beside
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line
 

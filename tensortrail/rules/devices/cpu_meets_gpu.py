@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._inputs_moved import may_have_moved
-from tensortrail.rules.devices._lying import certainly, excluded, is_legal
-from tensortrail.rules.devices._makers import makers_and_callers
+from tensortrail.rules.devices.meetings.lying import certainly, excluded, is_legal
+from tensortrail.rules.devices.modules.inputs_moved import may_have_moved
+from tensortrail.rules.devices.written_for.makers import makers_and_callers
 from tensortrail.rules.places import FunctionPlaces, Held, Meeting, Place, Where
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line

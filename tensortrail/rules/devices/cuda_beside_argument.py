@@ -6,21 +6,21 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._at_hand import at_hand_in, device_read
-from tensortrail.rules.devices._beforehand import is_example
-from tensortrail.rules.devices._callers import is_brought_to_the_gpu
-from tensortrail.rules.devices._current_gpu import under_is_cuda, written
-from tensortrail.rules.devices._device_aware import is_of_module, sets_up
-from tensortrail.rules.devices._lying import (
+from tensortrail.rules.devices.meetings.lying import (
     described,
     device_expression,
     is_only_believed,
     out_of_place,
 )
-from tensortrail.rules.devices._makers import outermost
-from tensortrail.rules.devices._modelled import made_after_another
-from tensortrail.rules.devices._used_here import is_used_elsewhere
-from tensortrail.rules.devices._written import decided
+from tensortrail.rules.devices.meetings.modelled import made_after_another
+from tensortrail.rules.devices.named.at_hand import at_hand_in, device_read
+from tensortrail.rules.devices.named.current_gpu import under_is_cuda, written
+from tensortrail.rules.devices.named.written import decided
+from tensortrail.rules.devices.written_for.beforehand import is_example
+from tensortrail.rules.devices.written_for.callers import is_brought_to_the_gpu
+from tensortrail.rules.devices.written_for.device_aware import is_of_module, sets_up
+from tensortrail.rules.devices.written_for.makers import outermost
+from tensortrail.rules.devices.written_for.used_here import is_used_elsewhere
 from tensortrail.rules.places import FunctionPlaces, Place, Where
 from tensortrail.rules.shared.imports import imported_packages
 from tensortrail.rules.shared.in_tests import in_tests

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from tensortrail.findings import Finding, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.defaults import with_defaults
-from tensortrail.rules.devices._only_with_cuda import asked_of_cuda, needs_cuda
+from tensortrail.rules.devices.named.only_with_cuda import asked_of_cuda, needs_cuda
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.view import FunctionNode

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._at_hand import at_hand_in
-from tensortrail.rules.devices._written import (
+from tensortrail.rules.devices.named.at_hand import at_hand_in
+from tensortrail.rules.devices.named.written import (
     decided,
     given_instead,
     is_instead,

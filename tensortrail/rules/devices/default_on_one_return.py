@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._beforehand import is_beforehand
-from tensortrail.rules.devices._device_aware import sets_up
-from tensortrail.rules.devices._lying import described, follows, made_there
-from tensortrail.rules.devices._makers import FACTORIES, made_without_device, outermost
-from tensortrail.rules.devices._meant import names_a_device
+from tensortrail.rules.devices.meetings.lying import described, follows, made_there
+from tensortrail.rules.devices.meetings.meant import names_a_device
+from tensortrail.rules.devices.written_for.beforehand import is_beforehand
+from tensortrail.rules.devices.written_for.device_aware import sets_up
+from tensortrail.rules.devices.written_for.makers import FACTORIES, made_without_device, outermost
 from tensortrail.rules.places import FunctionPlaces, Held, Place, What, Where, opposite
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.placeholders import is_placeholder

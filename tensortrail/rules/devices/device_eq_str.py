@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Rule, Value
-from tensortrail.rules.devices._asked_of_meta import is_nothing_on_meta
-from tensortrail.rules.devices._compared_names import (
+from tensortrail.rules.devices.named.asked_of_meta import is_nothing_on_meta
+from tensortrail.rules.devices.named.compared_names import (
     DISPLAYS,
     binds_lists,
     is_a_name,
@@ -16,10 +16,10 @@ from tensortrail.rules.devices._compared_names import (
     may_say_a_device,
     names_in_pattern,
 )
-from tensortrail.rules.devices._device_names_held import is_named_too
-from tensortrail.rules.devices._device_values import is_chain, is_device, source_of_device
-from tensortrail.rules.devices._only_moves import always_moves, only_loads
-from tensortrail.rules.devices._switched_off import is_switched
+from tensortrail.rules.devices.named.device_names_held import is_named_too
+from tensortrail.rules.devices.named.device_values import is_chain, is_device, source_of_device
+from tensortrail.rules.devices.named.only_moves import always_moves, only_loads
+from tensortrail.rules.devices.named.switched_off import is_switched
 from tensortrail.rules.shared.imports import imports_torch
 from tensortrail.rules.shared.sentences import only_logs
 

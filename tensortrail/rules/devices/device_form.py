@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Rule
-from tensortrail.rules.devices._forms import (
+from tensortrail.rules.devices.named.forms import (
     NUMBERED,
     asks_for_number,
     is_callers,

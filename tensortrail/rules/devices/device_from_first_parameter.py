@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.defaults import with_defaults
-from tensortrail.rules.devices._at_hand import device_parameter, devices_said
-from tensortrail.rules.devices._device_aware import is_of_answer, sets_own_device
-from tensortrail.rules.devices._of_each import parameters_of_each
-from tensortrail.rules.devices._weights import (
+from tensortrail.rules.devices.modules.of_each import parameters_of_each
+from tensortrail.rules.devices.modules.weights import (
     component_of,
     has_buffers_only,
     is_made_for_offloading,
@@ -20,6 +18,8 @@ from tensortrail.rules.devices._weights import (
     reads_device,
     tests_meta,
 )
+from tensortrail.rules.devices.named.at_hand import device_parameter, devices_said
+from tensortrail.rules.devices.written_for.device_aware import is_of_answer, sets_own_device
 from tensortrail.rules.shared import objects
 from tensortrail.rules.shared.functions import functions, parameters
 from tensortrail.rules.shared.given_devices import said_device

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._customs import (
+from tensortrail.rules.devices.calls.customs import (
     MAKERS,
     Departure,
     departures,

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Did, Event, Rule, Timeline
-from tensortrail.rules.devices._errors import MIXED, is_mixed, meta_operand
+from tensortrail.rules.devices.in_runs.errors import MIXED, is_mixed, meta_operand
 from tensortrail.rules.devices.origins import Case, Origin, origin_of
 from tensortrail.rules.shared.failures import errors, weight
 from tensortrail.rules.shared.lines import by_line, line_of

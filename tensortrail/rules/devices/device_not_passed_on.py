@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._accepted import (
+from tensortrail.rules.devices.calls.accepted import (
     accepting,
     accepting_by_name,
     device_at_hand,
     is_maker,
     is_read,
 )
-from tensortrail.rules.devices._customs import is_explained, may_be_given_anything, named
-from tensortrail.rules.devices._options import unread_options
+from tensortrail.rules.devices.calls.customs import is_explained, may_be_given_anything, named
+from tensortrail.rules.devices.named.options import unread_options
 from tensortrail.rules.shared.functions import functions, parameters
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import MOVES

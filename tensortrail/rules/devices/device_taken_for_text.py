@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._device_texts import (
+from tensortrail.rules.devices.named.device_texts import (
     constant_text,
     is_known_device,
     is_no_type,
@@ -19,8 +19,8 @@ from tensortrail.rules.devices._device_texts import (
     tells_a_device,
     texts_in,
 )
-from tensortrail.rules.devices._device_values import is_of_a_tensor
-from tensortrail.rules.devices._forms import NUMBERED, is_tested
+from tensortrail.rules.devices.named.device_values import is_of_a_tensor
+from tensortrail.rules.devices.named.forms import NUMBERED, is_tested
 from tensortrail.rules.shared.imports import imported_packages
 from tensortrail.rules.shared.sentences import one_line
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Near, Rule
-from tensortrail.rules.devices._dropped import (
+from tensortrail.rules.devices.batches.dropped_batch import taken_as_tensor, written_back
+from tensortrail.rules.devices.moves.dropped import (
     changes_nothing,
     gives_itself,
     is_packed,
@@ -16,14 +17,13 @@ from tensortrail.rules.devices._dropped import (
     what_is_moved,
     works_in_place,
 )
-from tensortrail.rules.devices._dropped_batch import taken_as_tensor, written_back
-from tensortrail.rules.devices._dropped_moves import (
+from tensortrail.rules.devices.moves.dropped_moves import (
     STATEMENT,
     WORDS,
     dropped_moves,
     is_loop_variable,
 )
-from tensortrail.rules.devices._rebound import (
+from tensortrail.rules.devices.moves.rebound import (
     copies_not_in_place,
     may_be_tensor_given_back,
     rebound_in_loops,

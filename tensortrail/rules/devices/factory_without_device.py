@@ -6,25 +6,25 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Severity
 from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._callers import caller_step
-from tensortrail.rules.devices._goes_along import only_sets_up
-from tensortrail.rules.devices._inputs_moved import may_have_moved
-from tensortrail.rules.devices._lying import (
+from tensortrail.rules.devices.meetings.lying import (
     described,
     is_module,
     made_there,
     out_of_place,
     unless,
 )
-from tensortrail.rules.devices._made_for_argument import made_for_argument
-from tensortrail.rules.devices._makers import (
+from tensortrail.rules.devices.meetings.made_for_argument import made_for_argument
+from tensortrail.rules.devices.meetings.meant import only_binds_a_name
+from tensortrail.rules.devices.meetings.weighed import is_worth_telling, weight
+from tensortrail.rules.devices.modules.inputs_moved import may_have_moved
+from tensortrail.rules.devices.written_for.callers import caller_step
+from tensortrail.rules.devices.written_for.goes_along import only_sets_up
+from tensortrail.rules.devices.written_for.makers import (
     FACTORIES,
     left_to_its_default,
     made_without_device,
     makers_and_callers,
 )
-from tensortrail.rules.devices._meant import only_binds_a_name
-from tensortrail.rules.devices._weighed import is_worth_telling, weight
 from tensortrail.rules.places import MODEL, FunctionPlaces, Meeting, Place, Where
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line

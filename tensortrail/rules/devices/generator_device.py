@@ -5,7 +5,13 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule, Timeline
-from tensortrail.rules.devices._generators import (
+from tensortrail.rules.devices.batches.shuffled_loaders import Shuffled, shuffled_loaders
+from tensortrail.rules.devices.in_runs.refused_generators import (
+    on_the_device,
+    refused_generators,
+    spoken,
+)
+from tensortrail.rules.devices.meetings.generators import (
     Draw,
     DrawForCaller,
     draws_for_callers,
@@ -13,12 +19,6 @@ from tensortrail.rules.devices._generators import (
     is_meant,
     unfit_draws,
 )
-from tensortrail.rules.devices._refused_generators import (
-    on_the_device,
-    refused_generators,
-    spoken,
-)
-from tensortrail.rules.devices._shuffled_loaders import Shuffled, shuffled_loaders
 from tensortrail.rules.shared.failures import weight
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import keyword_given

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._lying import certainly, described, follows, is_legal, unless
-from tensortrail.rules.devices._made_at_import import (
+from tensortrail.rules.devices.meetings.lying import certainly, described, follows, is_legal, unless
+from tensortrail.rules.devices.meetings.made_at_import import (
     Made,
     made_with_a_class,
     made_with_a_function,
 )
-from tensortrail.rules.devices._makers import made_without_device
-from tensortrail.rules.devices._meant import is_certain, may_be_meant
+from tensortrail.rules.devices.meetings.meant import is_certain, may_be_meant
+from tensortrail.rules.devices.written_for.makers import made_without_device
 from tensortrail.rules.places import Meeting, Place, Where
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._beforehand import is_example
-from tensortrail.rules.devices._only_with_cuda import asked_of_cuda, needs_cuda
+from tensortrail.rules.devices.named.only_with_cuda import asked_of_cuda, needs_cuda
+from tensortrail.rules.devices.written_for.beforehand import is_example
 from tensortrail.rules.shared.imports import imported_packages
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line

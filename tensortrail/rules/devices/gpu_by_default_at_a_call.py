@@ -6,16 +6,19 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.defaults import with_defaults
-from tensortrail.rules.devices._accepted import accepts
-from tensortrail.rules.devices._at_hand import (
+from tensortrail.rules.devices.calls.accepted import accepts
+from tensortrail.rules.devices.calls.customs import may_be_given_anything, named
+from tensortrail.rules.devices.named.at_hand import (
     device_parameter,
     devices_said,
     is_cuda_literal,
     own_device,
 )
-from tensortrail.rules.devices._customs import may_be_given_anything, named
-from tensortrail.rules.devices._device_aware import sets_up
-from tensortrail.rules.devices._only_asked import only_asks_about_device, reads_device_on_request
+from tensortrail.rules.devices.named.only_asked import (
+    only_asks_about_device,
+    reads_device_on_request,
+)
+from tensortrail.rules.devices.written_for.device_aware import sets_up
 from tensortrail.rules.shared.functions import functions, is_static
 from tensortrail.rules.shared.given_devices import is_used_as_device
 from tensortrail.rules.shared.in_tests import in_tests

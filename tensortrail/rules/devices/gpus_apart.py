@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._inputs_moved import may_have_moved
-from tensortrail.rules.devices._lying import certainly, excluded, is_legal
-from tensortrail.rules.devices._makers import outermost
+from tensortrail.rules.devices.meetings.lying import certainly, excluded, is_legal
+from tensortrail.rules.devices.modules.inputs_moved import may_have_moved
+from tensortrail.rules.devices.written_for.makers import outermost
 from tensortrail.rules.places import Meeting, Place, Where
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._lost_in_hooks import Lost, lost_in_hooks
+from tensortrail.rules.devices.moves.lost_in_hooks import Lost, lost_in_hooks
 from tensortrail.rules.shared.hooks import BEFORE
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Near, Rule
-from tensortrail.rules.devices._uncalled import (
+from tensortrail.rules.devices.moves.uncalled import (
     STEPS,
     devices_not_asked_for,
     is_compared_with_bool,

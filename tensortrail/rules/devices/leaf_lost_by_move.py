@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Event, Good, Module, Rule, Storage, Timeline
-from tensortrail.rules.devices._leaves import (
+from tensortrail.rules.devices.moves.leaves import (
     device_given,
     gradient_kept,
     gradients_wanted,

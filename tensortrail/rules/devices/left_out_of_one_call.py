@@ -6,10 +6,15 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._accepted import accepting, is_maker, is_weighted_layer, passes_on
-from tensortrail.rules.devices._customs import is_explained, is_followed_by, named
-from tensortrail.rules.devices._left_out_surely import given_both, is_surely_meant
-from tensortrail.rules.devices._parts import parts_without_device
+from tensortrail.rules.devices.calls.accepted import (
+    accepting,
+    is_maker,
+    is_weighted_layer,
+    passes_on,
+)
+from tensortrail.rules.devices.calls.customs import is_explained, is_followed_by, named
+from tensortrail.rules.devices.calls.left_out_surely import given_both, is_surely_meant
+from tensortrail.rules.devices.calls.parts import parts_without_device
 from tensortrail.rules.shared.functions import functions, parameters
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import keyword_given

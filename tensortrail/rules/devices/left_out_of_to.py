@@ -5,10 +5,16 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._asked_in_vain import asked_in_vain
-from tensortrail.rules.devices._beforehand import is_beforehand
-from tensortrail.rules.devices._kept_by_class import BRINGERS, Kept, Mover, left_behind, movers
-from tensortrail.rules.devices._old_device import Stale, stale
+from tensortrail.rules.devices.modules.asked_in_vain import asked_in_vain
+from tensortrail.rules.devices.modules.kept_by_class import (
+    BRINGERS,
+    Kept,
+    Mover,
+    left_behind,
+    movers,
+)
+from tensortrail.rules.devices.modules.old_device import Stale, stale
+from tensortrail.rules.devices.written_for.beforehand import is_beforehand
 from tensortrail.rules.shared.given_devices import is_device
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, given, is_text

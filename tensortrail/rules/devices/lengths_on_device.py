@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._device_aware import is_of_module
+from tensortrail.rules.devices.written_for.device_aware import is_of_module
 from tensortrail.rules.places import Place, What, Where
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.view import FunctionNode

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._asked_for import left_where_asked_for
-from tensortrail.rules.devices._beforehand import is_beforehand
-from tensortrail.rules.devices._device_aware import sets_up
-from tensortrail.rules.devices._lying import described, out_of_place
-from tensortrail.rules.devices._makers import makers_and_callers
-from tensortrail.rules.devices._mapped_models import Given, given_to_mapped_models
-from tensortrail.rules.devices._meant import is_certain
+from tensortrail.rules.devices.batches.asked_for import left_where_asked_for
+from tensortrail.rules.devices.meetings.lying import described, out_of_place
+from tensortrail.rules.devices.meetings.meant import is_certain
+from tensortrail.rules.devices.modules.mapped_models import Given, given_to_mapped_models
+from tensortrail.rules.devices.written_for.beforehand import is_beforehand
+from tensortrail.rules.devices.written_for.device_aware import sets_up
+from tensortrail.rules.devices.written_for.makers import makers_and_callers
 from tensortrail.rules.places import Held, Meeting, Place, What, Where
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.workers import data_of, gives_tensors_of_a_device

@@ -5,25 +5,25 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._converted import needs_no_gpu
-from tensortrail.rules.devices._harmless_loads import (
+from tensortrail.rules.devices.loads.converted import needs_no_gpu
+from tensortrail.rules.devices.loads.harmless_loads import (
     ADDRESSES,
     PROGRAM,
     is_harmless,
     says_where,
     was_just_saved,
 )
-from tensortrail.rules.devices._left_on_cpu import left_on_cpu
-from tensortrail.rules.devices._loaded_where import left_out_by_all
-from tensortrail.rules.devices._map_location_added import map_location_added
-from tensortrail.rules.devices._saved_here import where_it_is_saved
-from tensortrail.rules.devices._taken_from_file import used_as_state
-from tensortrail.rules.devices._why_mapped import (
+from tensortrail.rules.devices.loads.left_on_cpu import left_on_cpu
+from tensortrail.rules.devices.loads.loaded_where import left_out_by_all
+from tensortrail.rules.devices.loads.map_location_added import map_location_added
+from tensortrail.rules.devices.loads.saved_here import where_it_is_saved
+from tensortrail.rules.devices.loads.taken_from_file import used_as_state
+from tensortrail.rules.devices.loads.why_mapped import (
     accepted_and_dropped,
     of_another_path_in_memory,
     why_it_matters,
 )
-from tensortrail.rules.devices._wrapped_loads import loaded_without_location
+from tensortrail.rules.devices.loads.wrapped_loads import loaded_without_location
 from tensortrail.rules.shared.in_tests import in_tests
 
 _SUBJECT = "without `map_location` the tensors go to the device they were saved from"

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._beforehand import is_beforehand
-from tensortrail.rules.devices._company import (
+from tensortrail.rules.devices.calls.customs import is_explained
+from tensortrail.rules.devices.meetings.company import (
     Beside,
     given_a_device,
     is_filled,
@@ -20,18 +20,18 @@ from tensortrail.rules.devices._company import (
     whose_shape,
     whose_size,
 )
-from tensortrail.rules.devices._customs import is_explained
-from tensortrail.rules.devices._device_aware import (
+from tensortrail.rules.devices.meetings.lying import described
+from tensortrail.rules.devices.meetings.typed_like import typed_like
+from tensortrail.rules.devices.written_for.beforehand import is_beforehand
+from tensortrail.rules.devices.written_for.device_aware import (
     answers_elsewhere,
     is_in_module,
     leads_to_a_gpu,
     sets_up,
 )
-from tensortrail.rules.devices._goes_along import goes_along
-from tensortrail.rules.devices._lying import described
-from tensortrail.rules.devices._makers import FACTORIES
-from tensortrail.rules.devices._typed_like import typed_like
-from tensortrail.rules.devices._used_here import is_used_on_a_gpu
+from tensortrail.rules.devices.written_for.goes_along import goes_along
+from tensortrail.rules.devices.written_for.makers import FACTORIES
+from tensortrail.rules.devices.written_for.used_here import is_used_on_a_gpu
 from tensortrail.rules.places import Where
 from tensortrail.rules.shared.functions import parameter_names
 from tensortrail.rules.shared.in_tests import in_tests

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._at_hand import shown_device
-from tensortrail.rules.devices._memory_asked import asks_current_memory
+from tensortrail.rules.devices.named.at_hand import shown_device
+from tensortrail.rules.devices.named.memory_asked import asks_current_memory
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Edit, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Event, Good, Module, Rule, Timeline
-from tensortrail.rules.devices._errors import is_move, meta_operand
-from tensortrail.rules.devices._on_meta import (
+from tensortrail.rules.devices.in_runs.errors import is_move, meta_operand
+from tensortrail.rules.devices.in_runs.on_meta import (
     is_made_on_meta,
     is_the_same,
     may_be_caught,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._called_unmoved import Unmoved, called_unmoved
+from tensortrail.rules.devices.modules.called_unmoved import Unmoved, called_unmoved
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Near, Rule
-from tensortrail.rules.devices._closures import kept_by_functions
-from tensortrail.rules.devices._stateless import WITHOUT_WEIGHTS, is_stateless
+from tensortrail.rules.devices.modules.closures import kept_by_functions
+from tensortrail.rules.devices.modules.stateless import WITHOUT_WEIGHTS, is_stateless
 from tensortrail.rules.shared.in_tests import in_tests
 
 _NAMED = re.compile(rb"[^\n]*return[ \t]+\w+[ \t]*(?:#[^\n]*)?(?:\r?\n|$)")

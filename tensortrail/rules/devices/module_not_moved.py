@@ -5,17 +5,17 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._device_aware import sets_up
-from tensortrail.rules.devices._lying import described, is_module, out_of_place, unless
-from tensortrail.rules.devices._makers import outermost
-from tensortrail.rules.devices._passed_before_call import is_moved_by_another
-from tensortrail.rules.devices._put_or_made import LAYERS, placed
-from tensortrail.rules.devices._replaced_after_move import (
+from tensortrail.rules.devices.meetings.lying import described, is_module, out_of_place, unless
+from tensortrail.rules.devices.meetings.put_or_made import LAYERS, placed
+from tensortrail.rules.devices.modules.passed_before_call import is_moved_by_another
+from tensortrail.rules.devices.modules.replaced_after_move import (
     Replaced,
     is_written_gpu,
     moved_too,
     replaced_after_move,
 )
+from tensortrail.rules.devices.written_for.device_aware import sets_up
+from tensortrail.rules.devices.written_for.makers import outermost
 from tensortrail.rules.places import Meeting, Place, Where
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Good, Kind, Module, Near, Rule
-from tensortrail.rules.devices._beforehand import is_beforehand
-from tensortrail.rules.devices._container_reads import bound_above, is_reached
-from tensortrail.rules.devices._stateless import WITHOUT_WEIGHTS, is_stateless
+from tensortrail.rules.devices.modules.container_reads import bound_above, is_reached
+from tensortrail.rules.devices.modules.stateless import WITHOUT_WEIGHTS, is_stateless
+from tensortrail.rules.devices.written_for.beforehand import is_beforehand
 from tensortrail.rules.shared.given_weights import takes_its_weights
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import MOVES

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
-from tensortrail.rules.devices._dispatched import is_quantized, moved_by_hand
-from tensortrail.rules.devices._errors import is_move
-from tensortrail.rules.devices._refused_moves import without_the_move
+from tensortrail.rules.devices.in_runs.errors import is_move
+from tensortrail.rules.devices.in_runs.refused_moves import without_the_move
+from tensortrail.rules.devices.modules.dispatched import is_quantized, moved_by_hand
 from tensortrail.rules.shared.device_maps import on_one
 from tensortrail.rules.shared.failures import was_handled, weight
 from tensortrail.rules.shared.in_tests import in_tests

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._moved_after_wrap import moved_after_wrap
+from tensortrail.rules.devices.modules.moved_after_wrap import moved_after_wrap
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line
 

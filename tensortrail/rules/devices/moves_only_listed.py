@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Near, Rule
-from tensortrail.rules.devices._dropped_comprehensions import LINE, dropped_comprehensions
+from tensortrail.rules.devices.batches.dropped_comprehensions import LINE, dropped_comprehensions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import MOVES
 from tensortrail.rules.shared.sentences import one_line

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._needed import (
+from tensortrail.rules.devices.calls.needed import (
     is_passed_elsewhere,
     needed_and_left_out,
     needed_by_namesakes,

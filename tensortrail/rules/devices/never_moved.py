@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._never_moved import NeverMoved as Found
-from tensortrail.rules.devices._never_moved import never_moved
+from tensortrail.rules.devices.modules.never_moved import NeverMoved as Found
+from tensortrail.rules.devices.modules.never_moved import never_moved
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line
 

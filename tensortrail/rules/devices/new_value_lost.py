@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Near, Rule
-from tensortrail.rules.devices._dropped_moves import STATEMENT
-from tensortrail.rules.devices._lost_in_hooks import lost_in_hooks
-from tensortrail.rules.devices._lost_names import lost
-from tensortrail.rules.devices._rebound import rebound_in_loops
+from tensortrail.rules.devices.moves.dropped_moves import STATEMENT
+from tensortrail.rules.devices.moves.lost_in_hooks import lost_in_hooks
+from tensortrail.rules.devices.moves.lost_names import lost
+from tensortrail.rules.devices.moves.rebound import rebound_in_loops
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._sent_to_cpu import Loop, moved_before, sent_to_cpu, stays_there
-from tensortrail.rules.devices._told import told_device
+from tensortrail.rules.devices.moves.sent_to_cpu import Loop, moved_before, sent_to_cpu, stays_there
+from tensortrail.rules.devices.written_for.told import told_device
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import given, within
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule, Timeline
-from tensortrail.rules.devices._numpy_elsewhere import is_callers, lies_elsewhere
-from tensortrail.rules.devices._numpy_mends import by_cpu, by_cpu_in_run
-from tensortrail.rules.devices._numpy_reads import (
+from tensortrail.rules.devices.moves.numpy_elsewhere import is_callers, lies_elsewhere
+from tensortrail.rules.devices.moves.numpy_mends import by_cpu, by_cpu_in_run
+from tensortrail.rules.devices.moves.numpy_reads import (
     inferred_place,
     is_always_on_cpu,
     is_decided,
@@ -18,7 +18,7 @@ from tensortrail.rules.devices._numpy_reads import (
     read_by_numpy,
     starts_with,
 )
-from tensortrail.rules.devices._told import names_a_gpu, told_device
+from tensortrail.rules.devices.written_for.told import names_a_gpu, told_device
 from tensortrail.rules.shared.failures import errors, weight
 from tensortrail.rules.shared.history import put_there
 from tensortrail.rules.shared.in_tests import in_tests

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._goes_along import only_sets_up
-from tensortrail.rules.devices._lying import described, out_of_place, unless
-from tensortrail.rules.devices._makers import outermost, users_of_objects
-from tensortrail.rules.devices._meant import is_certain, may_be_meant
+from tensortrail.rules.devices.meetings.lying import described, out_of_place, unless
+from tensortrail.rules.devices.meetings.meant import is_certain, may_be_meant
+from tensortrail.rules.devices.written_for.goes_along import only_sets_up
+from tensortrail.rules.devices.written_for.makers import outermost, users_of_objects
 from tensortrail.rules.places import Meeting, Place, Where
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line

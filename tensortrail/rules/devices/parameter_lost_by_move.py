@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Rule
-from tensortrail.rules.devices._dropped import moves_bytes
-from tensortrail.rules.devices._leaves import is_leaf, is_there
+from tensortrail.rules.devices.moves.dropped import moves_bytes
+from tensortrail.rules.devices.moves.leaves import is_leaf, is_there
 from tensortrail.rules.shared.functions import parameters
 from tensortrail.rules.shared.moves import CASTS, MOVES, named_device
 from tensortrail.rules.shared.objects import called, receiver

@@ -5,17 +5,17 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._attribute_reads import (
+from tensortrail.rules.devices.modules.attribute_reads import (
     is_an_index,
     is_counted,
     is_used_as_it_is,
     meets_the_layers,
 )
-from tensortrail.rules.devices._beforehand import need_not_move
-from tensortrail.rules.devices._device_aware import sets_up
-from tensortrail.rules.devices._moved_by_its_class import is_moved
-from tensortrail.rules.devices._other_arm import is_the_other_arm
-from tensortrail.rules.devices._registered_beside import beside_registered
+from tensortrail.rules.devices.modules.moved_by_its_class import is_moved
+from tensortrail.rules.devices.modules.other_arm import is_the_other_arm
+from tensortrail.rules.devices.modules.registered_beside import beside_registered
+from tensortrail.rules.devices.written_for.beforehand import need_not_move
+from tensortrail.rules.devices.written_for.device_aware import sets_up
 from tensortrail.rules.places import Held, What, Where
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._beforehand import is_beforehand
-from tensortrail.rules.devices._company import is_returned, may_be_given_a_device
-from tensortrail.rules.devices._customs import MAKERS, is_explained, is_factory_of_torch, named
-from tensortrail.rules.devices._device_aware import sets_up
-from tensortrail.rules.devices._makers import FACTORIES
-from tensortrail.rules.devices._moved_inside import moves_its_arguments
-from tensortrail.rules.devices._same_way import Kind, Way, bound, ways
+from tensortrail.rules.devices.calls.customs import MAKERS, is_explained, is_factory_of_torch, named
+from tensortrail.rules.devices.calls.moved_inside import moves_its_arguments
+from tensortrail.rules.devices.meetings.company import is_returned, may_be_given_a_device
+from tensortrail.rules.devices.meetings.same_way import Kind, Way, bound, ways
+from tensortrail.rules.devices.written_for.beforehand import is_beforehand
+from tensortrail.rules.devices.written_for.device_aware import sets_up
+from tensortrail.rules.devices.written_for.makers import FACTORIES
 from tensortrail.rules.shared.functions import parameter_names
 from tensortrail.rules.shared.given_devices import said_device
 from tensortrail.rules.shared.in_tests import in_tests

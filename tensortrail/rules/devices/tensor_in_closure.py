@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Rule
-from tensortrail.rules.devices._closures import kept_by_functions
+from tensortrail.rules.devices.modules.closures import kept_by_functions
 from tensortrail.rules.shared.given_devices import is_given_device, under_device
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, is_self, receiver, root_of

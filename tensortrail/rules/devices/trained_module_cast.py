@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._sharing import (
+from tensortrail.rules.devices.modules.sharing import (
     Shared,
     containers_of_trained,
     in_the_same_loop,

@@ -5,15 +5,15 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Rule
-from tensortrail.rules.devices._beforehand import is_beforehand
-from tensortrail.rules.devices._company import taken_beside
-from tensortrail.rules.devices._customs import is_explained, is_factory_of_torch
-from tensortrail.rules.devices._indexing import only_indexes
-from tensortrail.rules.devices._twins import (
+from tensortrail.rules.devices.calls.customs import is_explained, is_factory_of_torch
+from tensortrail.rules.devices.calls.twins import (
     device_of,
     is_moved_there_later,
     unlike_their_twins,
 )
+from tensortrail.rules.devices.meetings.company import taken_beside
+from tensortrail.rules.devices.meetings.indexing import only_indexes
+from tensortrail.rules.devices.written_for.beforehand import is_beforehand
 from tensortrail.rules.shared.functions import parameter_names
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import device_given

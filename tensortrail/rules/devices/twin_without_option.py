@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from tensortrail.findings import Confidence, Finding, Safety, Severity
 from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._accepted import accepts, passes_on
-from tensortrail.rules.devices._customs import is_explained, is_followed_by, named
-from tensortrail.rules.devices._twins import (
+from tensortrail.rules.devices.calls.accepted import accepts, passes_on
+from tensortrail.rules.devices.calls.customs import is_explained, is_followed_by, named
+from tensortrail.rules.devices.calls.twins import (
     are_apart,
     are_parts_of_one,
     compared,

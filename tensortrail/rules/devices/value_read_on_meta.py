@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Event, Good, Module, Rule, Timeline
-from tensortrail.rules.devices._computed_on_meta import computed_from, left_on_meta
-from tensortrail.rules.devices._errors import MIXED, is_mixed, is_move, meta_operand
-from tensortrail.rules.devices._on_meta import (
+from tensortrail.rules.devices.in_runs.computed_on_meta import computed_from, left_on_meta
+from tensortrail.rules.devices.in_runs.errors import MIXED, is_mixed, is_move, meta_operand
+from tensortrail.rules.devices.in_runs.on_meta import (
     is_made_on_meta,
     is_the_same,
     may_be_caught,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._replaced_after_move import (
+from tensortrail.rules.devices.modules.replaced_after_move import (
     is_written_gpu,
     moved_too,
     wrapped_after_move,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.rules.devices._goes_along import only_sets_up
+from tensortrail.rules.devices.written_for.goes_along import only_sets_up
 from tensortrail.rules.shared.objects import called, is_self, receiver
 from tensortrail.rules.shared.tensor_origin import (
     ONLY_TENSORS,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices._customs import is_followed_by
+from tensortrail.rules.devices.calls.customs import is_followed_by
 from tensortrail.rules.fresh._meetings import with_device
 from tensortrail.rules.shared.annotations import DEVICE, names_type
 from tensortrail.rules.shared.given_devices import under_device

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tensortrail.findings import Fix, Safety, Severity
-from tensortrail.rules.devices._beforehand import need_not_move
-from tensortrail.rules.devices._used_here import is_used_on_a_gpu
+from tensortrail.rules.devices.written_for.beforehand import need_not_move
+from tensortrail.rules.devices.written_for.used_here import is_used_on_a_gpu
 from tensortrail.rules.shared.buffers import registration
 from tensortrail.rules.shared.given_weights import is_made_of_given_weights, takes_its_weights
 from tensortrail.rules.shared.moves import ACCELERATORS, MOVE_METHODS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensortrail.rules.devices._computed_on_meta import META, computed_from, left_on_meta
+from tensortrail.rules.devices.in_runs.computed_on_meta import META, computed_from, left_on_meta
 from tensortrail.rules.devices.origins.case import Case, Origin, advice
 from tensortrail.rules.shared.lines import place
 
