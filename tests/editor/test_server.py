@@ -63,7 +63,7 @@ def test_findings_come_and_go_while_people_type(client: Client, folder: Path) ->
     client.open(uri, RISKY)
     (found,) = client.diagnostics(uri)
     assert (found.code, found.source) == ("DEV501", "tensortrail")
-    assert found.severity is lsp.DiagnosticSeverity.Error
+    assert found.severity is lsp.DiagnosticSeverity.Warning
     assert found.range == lsp.Range(lsp.Position(1, 17), lsp.Position(1, 42)), "in UTF-16"
     device = lsp.Range(lsp.Position(1, 26), lsp.Position(1, 32))
     client.change(uri, lsp.TextDocumentContentChangePartial(device, "device.type"))

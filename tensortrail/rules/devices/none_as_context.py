@@ -40,7 +40,7 @@ class NoneAsContext(Rule):
     severity = Severity.WARNING
     confidence = Confidence.MEDIUM
     proven = False
-    triggers = (Near("with ", pattern(rb"[ \t]*with \w+[ \t]*:"), ("torch", "=")),)
+    triggers = (Near("with ", pattern(rb"[ \t]*with \w+[ \t]*:"), ("torch",)),)
 
     bad = (
         Bad(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Safety, Severity
 from tensortrail.patterns import pattern
-from tensortrail.rules import Bad, Good, Module, Near, Rule
+from tensortrail.rules import Bad, Good, Guard, Module, Near, Rule
 from tensortrail.rules.shared.in_tests import in_tests
 
 
@@ -61,9 +61,7 @@ class NumberMayBeNone(Rule):
             return
         for text in module.nodes(ast.JoinedStr):
             device = _written(module, text)
-            if device is None or any(
-                guard.mentions("index", "type") for guard in module.guards_of(text)
-            ):
+            if device is None or any(_asks(module, each) for each in module.guards_of(text)):
                 continue
             shown = module.text(device)
             edit = module.replace(text, f"str({shown})")
@@ -73,6 +71,15 @@ class NumberMayBeNone(Rule):
                 f"`{shown}.index` is None if `{shown}` has no number, as `cuda` and `cpu`",
                 fixes=[module.fix(f"write it as `str({shown})`", Safety.UNSAFE, edit)],
             )
+
+
+def _asks(module: Module, guard: Guard) -> bool:
+    """About the number or the type, also under another name."""
+    names = (each for each in ast.walk(guard.test) if isinstance(each, ast.Name))
+    origins = (origin for each in names for origin in module.value_of(each).origins)
+    return guard.mentions("index", "type") or any(
+        isinstance(each, ast.Attribute) and each.attr in ("index", "type") for each in origins
+    )
 
 
 def _written(module: Module, text: ast.JoinedStr) -> ast.expr | None:
