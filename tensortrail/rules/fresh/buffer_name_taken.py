@@ -116,6 +116,18 @@ class Normalised(nn.Module):
     good = (
         Good(
             """\
+import torch
+from torch import nn
+
+class Scaled(nn.Module):
+    def __init__(self, made: nn.Parameter):
+        super().__init__()
+        self.scale = made
+        self.register_parameter("scale", self.scale)
+"""
+        ),
+        Good(
+            """\
 from torch import nn
 
 class Normalised(nn.Module):
@@ -223,6 +235,9 @@ class Twice(nn.Module):
 def _taken(module: Module, call: ast.Call, attribute: str) -> ast.Assign | None:
     """The assignment before it that runs whenever the registration does."""
     function, text = module.function_of(call), f"self.{attribute}"
+    value = module.argument(call, 1, "param")
+    if called(call) == "register_parameter" and value is not None and module.text(value) == text:
+        return None  # a parameter is registered under that name already
     others = module.once(_registrations, function or module.top).get(attribute, ())
     if any(each is not call and is_before(each, call) for each in others):
         return None

@@ -76,6 +76,13 @@ def _engines(module: Module, _: ast.AST) -> set[str]:
     return (backward & stepped) | {module.text(each) for each in first}
 
 
+def may_be_sharded(module: Module, call: ast.Call) -> bool:
+    """The file names what shards models over processes, and the call is not where that is off."""
+    guards = module.guards_of(call)
+    off = any(not each.holds and each.mentions("fsdp", "deepspeed") for each in guards)
+    return mentions_sharding(module) and not off
+
+
 def mentions_sharding(module: Module) -> bool:
     """The file names what shards models over processes."""
     names = [each.id for each in module.nodes(ast.Name)]

@@ -28,11 +28,10 @@ def used_unbound(module: Module, tried: ast.Try, work: ast.Call) -> ast.Name | N
 
 
 def _bound_from(module: Module, tried: ast.Try, work: ast.Call) -> set[str]:
-    """Names the `try` binds at the work or later: before it they are bound though it fails."""
-    statements = iter(tried.body)
-    for statement in statements:
+    """Names the `try` first binds at the work or later: others are bound though it fails."""
+    for at, statement in enumerate(tried.body):
         if _inside(module, work, statement):
-            return set(_stores([statement, *statements]))
+            return set(_stores(tried.body[at:])) - set(_stores(tried.body[:at]))
     return set()
 
 

@@ -122,6 +122,17 @@ def build(module, settings):
         Good(
             """\
 def load(path):
+    try:
+        picture = open_picture(path)
+        picture = convert_picture(picture)
+    except Exception as error:
+        print(path, error)
+    return picture
+"""
+        ),
+        Good(
+            """\
+def load(path):
     picture = open_picture(path)
     try:
         picture = picture.convert("RGBA")

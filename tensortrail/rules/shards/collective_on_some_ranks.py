@@ -10,7 +10,7 @@ from tensortrail.rules.shards._of_all_ranks import (
     WAITS_ALWAYS,
     is_of_accelerator,
     made_by_all,
-    mentions_sharding,
+    may_be_sharded,
 )
 from tensortrail.rules.shards._parted_ranks import Parted, parted
 from tensortrail.rules.shared.functions import outermost_function
@@ -279,7 +279,7 @@ def train(model, optimizer, saver, loss, folder):
 
     def _reported(self, module: Module, call: ast.Call, guard: Guard) -> Finding:
         of_accelerator = is_of_accelerator(module, call) and called(call) not in WAITS_ALWAYS
-        sharded = not of_accelerator or mentions_sharding(module)
+        sharded = not of_accelerator or may_be_sharded(module, call)
         when = " with FSDP and DeepSpeed" if of_accelerator else ""
         return self.finding(
             module,

@@ -49,6 +49,7 @@ class LoosenedTolerance(Rule):
     name = "loosened-tolerance"
     since = "0.2.0"
     severity = Severity.WARNING
+    warns = False
     triggers = ("assert_close", "allclose")
     shape = (
         re.compile(rb"tol\s*=\s*(?!0?\.\d+\b|[\d._]+[eE]-0*[1-9]|0\b(?!\.))[\d.]"),

@@ -44,6 +44,26 @@ def test_who_receives_does_not_send(sender: str, expected: Severity | None) -> N
     assert severity("SHD431", source) is expected
 
 
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [("not self.fsdp", Severity.NOTE), ("self.fsdp", Severity.WARNING), ("True", Severity.WARNING)],
+)
+def test_where_a_file_says_that_nothing_is_sharded(asked: str, expected: Severity) -> None:
+    source = f"""
+from accelerate import Accelerator
+
+class Trainer:
+    def __init__(self, accelerator: Accelerator, fsdp):
+        self.accelerator, self.fsdp = accelerator, fsdp
+
+    def keep(self, folder):
+        if self.accelerator.is_main_process:
+            if {asked}:
+                self.accelerator.save_state(folder)
+"""
+    assert severity("SHD431", source) is expected
+
+
 class Run:
     """Two ranks that have made two collectives each."""
 
