@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from torch.multiprocessing import ProcessRaisedException
 
+from tensortrail.rules.shared.told_causes import CAUSE, CHANGE, sentence
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.explaining.causes import Cause
-from tensortrail.tracer.noticing.escaped.told import CAUSE
 from tensortrail.tracer.noticing.failed_operands import Failures
 from tensortrail.tracer.reading.timeline import RunTimeline
 
@@ -20,11 +20,4 @@ def told_by_frames(
         facts = next(told, facts)
     if CAUSE not in facts:
         return None
-    return Cause(
-        "told-by-frames", "frames", (), _sentence(facts[CAUSE]), _sentence(facts["change"])
-    )
-
-
-def _sentence(text: object) -> str:
-    said = str(text)
-    return f"{said[:1].upper()}{said[1:]}."
+    return Cause("told-by-frames", "frames", (), sentence(facts[CAUSE]), sentence(facts[CHANGE]))

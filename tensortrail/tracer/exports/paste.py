@@ -9,6 +9,7 @@ from typing import Any
 from tensortrail.findings import Finding
 from tensortrail.inert import inert
 from tensortrail.plurals import counted
+from tensortrail.rules.shared.told_causes import told_causes
 from tensortrail.rules.timeline import Event
 from tensortrail.tracer.exports.private import Private
 from tensortrail.tracer.reading.sentences import place
@@ -37,6 +38,9 @@ def _lines(timeline: RunTimeline, findings: Sequence[Finding]) -> Iterator[str]:
     for event in summary.errors[-MOST_ERRORS:]:
         yield ""
         yield from _error(timeline, event)
+    for told in told_causes(timeline):
+        yield ""
+        yield f"{told.event.op} at {place(told.event.site)}: {told.cause} {told.change}"
     ordered = sorted(findings, key=lambda each: each.worst_first)
     for finding in ordered[:MOST_FINDINGS]:
         yield ""

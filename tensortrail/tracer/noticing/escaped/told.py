@@ -11,18 +11,17 @@ from typing import Any
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
 from tensortrail.rules.shared.lines import place_told
+from tensortrail.rules.shared.told_causes import CAUSE, CHANGE
 from tensortrail.tracer.identity.assignments import assignment, tree_of
 from tensortrail.tracer.identity.sites import OWNERS, USER
 from tensortrail.tracer.identity.variables import variables
 
-CAUSE = "cause"
-"""The fact that holds what is told."""
 GIVES = ("__getitem__", "__getitems__", "__iter__")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def told(cause: str, change: str) -> dict[str, Any]:
-    return {CAUSE: cause, "change": change}
+    return {CAUSE: cause, CHANGE: change}
 
 
 def frames_of(error: BaseException) -> list[FrameType]:
