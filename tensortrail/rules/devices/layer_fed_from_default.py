@@ -9,7 +9,11 @@ from tensortrail.rules.devices.calls.customs import is_followed_by
 from tensortrail.rules.devices.calls.own_layers import fed_from_default, has_no_weights
 from tensortrail.rules.devices.written_for.beforehand import need_not_move
 from tensortrail.rules.devices.written_for.device_aware import is_of_module, sets_up
-from tensortrail.rules.shared.functions import functions
+from tensortrail.rules.devices.written_for.makers import (
+    left_to_its_default,
+    made_without_device,
+    makers_and_callers,
+)
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import TO_DEVICE
 from tensortrail.rules.shared.sentences import one_line
@@ -22,7 +26,7 @@ class LayerFedFromDefault(Rule):
     ## What it does
     Looks at methods of modules. Reports, as a note, a call of one of the object's layers, such as
     `self.encoder(coords, mask)`, if every tensor that it is given was made in the method without a
-    device: by a factory, or by a function that makes its result so where it is given no device.
+    device: by a factory, or by a function of the file that makes its result so where it is given none.
 
     Not reported: methods that set the object up, layers without weights as far as their class is
     known, and calls whose result is moved.
@@ -151,7 +155,8 @@ class Timed(nn.Module):
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):
             return
-        for function in functions(module):
+        made = (*made_without_device(module), *left_to_its_default(module))
+        for function in makers_and_callers(module, made):
             if is_of_module(module, function) and not sets_up(function):
                 yield from self._of(module, function)
 
