@@ -26,7 +26,8 @@ class LayerFedFromDefault(Rule):
     ## What it does
     Looks at methods of modules. Reports, as a note, a call of one of the object's layers, such as
     `self.encoder(coords, mask)`, if every tensor that it is given was made in the method without a
-    device: by a factory, or by a function of the file that makes its result so where it is given none.
+    device: by a factory, or by a function of the file that makes its result so where it is given
+    none.
 
     Not reported: methods that set the object up, layers without weights as far as their class is
     known, and calls whose result is moved.
