@@ -103,7 +103,7 @@ def record(
     finally:
         os.chdir(here)
         running.stop()
-    assert not running.recorder.writer.fault
+    assert not running.recorder.writer.fault, running.recorder.writer.fault
     return program, open_run(folder / "run"), error
 
 
