@@ -39,6 +39,8 @@ class OfThread(threading.local):
         """The mode that records this thread."""
         self.lower: Any = None
         """The mode of simulated devices below it."""
+        self.stage: Any = None
+        """The rehearsal that this mode is of, also after it has ended."""
         self.child = FORK
         """What the next forked child is called."""
         self.library_hook = ""

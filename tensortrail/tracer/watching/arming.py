@@ -14,8 +14,8 @@ def arm(recorder: Recorder) -> None:
     """The running thread is recorded from now on."""
     if recorder.of_thread.mode is None:
         recorder.of_thread.mode = TrailMode(recorder)
-        lower = recorder.stage.arm() if recorder.stage else None
-        recorder.of_thread.lower = lower
+        stage = recorder.of_thread.stage = recorder.stage
+        lower = recorder.of_thread.lower = stage.arm() if stage else None
         if lower is not None:  # simulated devices are below: the trail sees what comes of them
             put_on(lower)
         put_on(recorder.of_thread.mode, below=lower is not None)
@@ -27,7 +27,7 @@ def disarm(recorder: Recorder) -> None:
     if recorder.of_thread.lower is not None:
         take_off(recorder.of_thread.lower)
         recorder.of_thread.lower = None
-        recorder.stage.disarm()
+        recorder.of_thread.stage.disarm()  # the thread may end after the recording
     if (mode := ours(TrailMode)) is not None:
         take_off(mode)
 
