@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from tensortrail import toml
 from tensortrail.files import read
 
 _LARGEST = 10_000_000
@@ -100,12 +100,8 @@ def _table(path: str, named: bool = False) -> Mapping[str, Any] | None:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from error
     if not named and b"tensortrail" not in data:
         return None
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
     try:
-        parsed = tomllib.loads(data.decode("utf-8"))
+        parsed = toml.parsed(data.decode("utf-8"))
     except ValueError as error:
         raise ConfigError(f"{path}: no valid TOML: {error}") from error
     except RecursionError as error:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import functools
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any
 
 from tensortrail.findings import Setting
+from tensortrail.toml import own_table
 
 READ_AT_MOST = 50_000
 """Characters of a message looked at: half of them from its start, half from its end."""
@@ -70,12 +69,7 @@ def type_name_of(error: BaseException) -> str:
 @functools.cache
 def all_causes() -> tuple[Cause, ...]:
     """The table in its order: the special before the general."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-    text = files(__package__).joinpath("causes.toml").read_text(encoding="utf-8")
-    table = tomllib.loads(text)
+    table = own_table(__package__, "causes.toml")
     return tuple(_cause(entry, table["words"]) for entry in table["cause"])
 
 

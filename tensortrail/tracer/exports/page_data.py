@@ -93,10 +93,7 @@ class PageData(PageNumbers):
             },
             "trouble": list(self.timeline.trouble),
             "unended": list(unended(ends(self.timeline))),
-            "ended": [
-                f"{each.event.op} at {sentences.place(each.event.site)}: {each.cause} {each.change}"
-                for each in told_causes(self.timeline)
-            ],
+            "ended": [sentences.ended(each) for each in told_causes(self.timeline)],
             "dropped": dropped,
         }
 

@@ -12,7 +12,7 @@ from tensortrail.plurals import counted
 from tensortrail.rules.shared.told_causes import told_causes
 from tensortrail.rules.timeline import Event
 from tensortrail.tracer.exports.private import Private
-from tensortrail.tracer.reading.sentences import place
+from tensortrail.tracer.reading.sentences import ended, place
 from tensortrail.tracer.reading.summary import Summary
 from tensortrail.tracer.reading.timeline import RunTimeline
 
@@ -40,7 +40,7 @@ def _lines(timeline: RunTimeline, findings: Sequence[Finding]) -> Iterator[str]:
         yield from _error(timeline, event)
     for told in told_causes(timeline):
         yield ""
-        yield f"{told.event.op} at {place(told.event.site)}: {told.cause} {told.change}"
+        yield ended(told)
     ordered = sorted(findings, key=lambda each: each.worst_first)
     for finding in ordered[:MOST_FINDINGS]:
         yield ""

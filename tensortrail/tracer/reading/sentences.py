@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from tensortrail.findings import Site
 from tensortrail.rules.shared import sizes
+from tensortrail.rules.shared.told_causes import ToldCause
 from tensortrail.rules.timeline import Did, Event, Storage
 
 
@@ -214,6 +215,11 @@ _TELLS: dict[Did, Callable[[Event], str]] = {
     Did.PHASE: _phase,
 }
 """What is said of an event of each kind, after its tensor; a copy also names the other one."""
+
+
+def ended(told: ToldCause) -> str:
+    """What ended a run, in one line."""
+    return f"{told.event.op} at {place(told.event.site)}: {told.cause} {told.change}"
 
 
 def place(site: Site | None) -> str:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import functools
-import sys
-from importlib.resources import files
 from typing import Any
 
 import torch
 
+from tensortrail.toml import own_table
 from tensortrail.tracer.rehearsal.tensor.type_names import type_name
 
 WHOLE = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
@@ -83,9 +82,4 @@ def _name(func: Any) -> str:
 
 @functools.cache
 def _table() -> dict[str, Any]:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-    text = files(__package__).joinpath("gpu_kernels.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
+    return own_table(__package__, "gpu_kernels.toml")
