@@ -39,8 +39,7 @@ class CompanionNotMoved(Rule):
     In code, reports as notes:
 
     - a tensor in a plain attribute of an `nn.Module` that meets a parameter, a buffer or an input
-      of the module in an operation, if nothing in the class moves it (an error if the file makes
-      such a module and puts it on a GPU);
+      of the module in an operation, if nothing in the class moves it;
     - a `to`, `cuda` or `cpu` method that moves some tensors of its object and leaves another;
     - a tensor that is moved before an operation with an argument that is not moved;
     - a tensor that is moved on one branch only;
@@ -74,6 +73,7 @@ class CompanionNotMoved(Rule):
     name = "companion-not-moved"
     since = "0.2.0"
     severity = Severity.ERROR
+    errors_as = Severity.NOTE
     warns = False
     notes = False
     needs_callers = True
