@@ -17,8 +17,8 @@ FORMATS = (
 """Of reports of findings: each is a file of `reporters/`."""
 SEVERITIES = ("note", "warning", "error")
 """The mildest first."""
-NOTES = ("short", "full", "hidden")
-"""How much of a finding that is a note is shown."""
+NOTES = ("short", "full", "all", "hidden")
+"""Which findings that are notes are shown, and how much of them."""
 
 
 def counts(severity: str, fail_on: str) -> bool:

@@ -254,5 +254,7 @@ class Report:
     """People read of the notes among the findings only what they say and where."""
     hidden: int = 0
     """Notes that were asked to be left out, which are not among these."""
+    quiet: int = 0
+    """Notes with too little evidence to be among these."""
     fix_with: str = "--fix"
     """What applies the fixes: an option of the command that found these, or another command."""

@@ -13,6 +13,14 @@ def _several(noun: str) -> str:
     return f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
 
 
+def quiet_notes(number: int) -> str:
+    """What to say of notes with too little evidence to be reported; "" of none."""
+    if not number:
+        return ""
+    are = "is" if number == 1 else "are"
+    return f" {counted(number, 'note')} with less evidence {are} left out (--notes all)."
+
+
 def ordinal(number: int) -> str:
     ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{'th' if number % 100 in (11, 12, 13) else ending}"

@@ -14,7 +14,7 @@ from tensortrail.analyzer.choosing.request import CheckRequest, CheckResult
 from tensortrail.analyzer.reading.python_files import shown as shown_to_people
 from tensortrail.cli.console import say, wants_color, width, write_output, write_text
 from tensortrail.config import Config
-from tensortrail.plurals import counted
+from tensortrail.plurals import counted, quiet_notes
 
 if TYPE_CHECKING:
     from tensortrail.findings import Finding, Report, RuleInfo
@@ -33,7 +33,7 @@ def report(
 ) -> None:
     nothing = not (found or fixed or result.problems or options.statistics)
     if nothing and config.output_format == "text":
-        _emit(options, _nothing_found(result, options))
+        _emit(options, _nothing_found(result, config, options))
         return
     from tensortrail.reporters import render
 
@@ -73,12 +73,18 @@ def _report_of(
         version=__version__,
         short_notes=config.notes == "short",
         hidden=len(found) - len(shown),
+        quiet=_quiet(result, config),
     )
 
 
-def _nothing_found(result: CheckResult, options: Namespace) -> str:
+def _quiet(result: CheckResult, config: Config) -> int:
+    return result.quiet if config.notes != "hidden" else 0
+
+
+def _nothing_found(result: CheckResult, config: Config, options: Namespace) -> str:
     known = f" {len(result.known)} more in the baseline." if result.known else ""
-    return f"No findings: {_looked_at(result, options)}.{known}"
+    quiet = quiet_notes(_quiet(result, config))
+    return f"No findings: {_looked_at(result, options)}.{known}{quiet}"
 
 
 def _looked_at(result: CheckResult, options: Namespace) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensortrail.analyzer.choosing.request import CheckRequest
 from tensortrail.cli.baseline import with_baseline
-from tensortrail.cli.selection import UnknownRule, codes_of, selected, selected_by_name
+from tensortrail.cli.selection import UnknownRule, codes_of, noted, selected
 from tensortrail.config import Config, ConfigError, load
 from tensortrail.files import read, within
 
@@ -108,7 +108,7 @@ def _rules(config: Config, options: Namespace) -> dict[str, Any]:
     try:
         return {
             "codes": selected(config),
-            "noted": selected_by_name(config),
+            "noted": noted(config),
             "per_file_ignores": {
                 pattern: frozenset(codes_of(codes))
                 for pattern, codes in config.per_file_ignores.items()

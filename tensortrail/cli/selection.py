@@ -15,8 +15,12 @@ def selected(config: Config) -> frozenset[str] | None:
     return frozenset(chosen - codes_of(config.ignore))
 
 
-def selected_by_name(config: Config) -> frozenset[str]:
-    """Those that were asked for in other words than DEFAULT."""
+def noted(config: Config) -> frozenset[str]:
+    """Those of which all notes are wanted, also with little evidence: those that were asked for in
+    other words than DEFAULT."""
+    if config.notes == "all":
+        chosen = selected(config)
+        return frozenset(codes_of(["DEFAULT"])) if chosen is None else chosen
     named = [each for each in (*config.select, *config.extend_select) if each != "DEFAULT"]
     return frozenset(codes_of(named)) if named else frozenset()
 

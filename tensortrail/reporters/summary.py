@@ -6,7 +6,7 @@ from collections import Counter
 
 from tensortrail.findings import Finding, Report, Safety, Severity, Site
 from tensortrail.inert import inert_path
-from tensortrail.plurals import counted
+from tensortrail.plurals import counted, quiet_notes
 
 _MARKS = {Safety.SAFE: "[*]", Safety.UNSAFE: "[unsafe fix]"}
 
@@ -17,6 +17,7 @@ def closing(report: Report) -> str:
         text += f" {report.known} more in the baseline."
     if report.hidden:
         text += f" {counted(report.hidden, 'note')} hidden."
+    text += quiet_notes(report.quiet)
     if report.problems:
         text += f" {counted(len(report.problems), 'problem')} above."
     return text

@@ -127,6 +127,39 @@ def test_hidden_notes_are_counted(project: Path, capsys: pytest.CaptureFixture[s
     assert run(capsys, "notes.py", "--fail-on", "note")[:2] == (1, said)
 
 
+QUIET = (
+    "import torch\n\ndef weights(path):\n    return torch.load(path)\n\nprint(weights('w.pt'))\n"
+)
+
+
+def test_notes_with_less_evidence_are_counted(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "quiet.py").write_text(QUIET)
+    counted = "1 note with less evidence is left out (--notes all)."
+    said = f"No findings: 1 file checked. {counted}\n"
+    assert run(capsys, "quiet.py")[1] == said
+    assert run(capsys, "quiet.py")[1] == said, "from the cache"
+    assert run(capsys)[1].endswith(f"{counted}\n"), "beside findings"
+    assert counted not in run(capsys, "quiet.py", "--notes", "hidden")[1]
+    (project / "pyproject.toml").write_text(
+        '[tool.tensortrail.per-file-ignores]\n"quiet.py" = ["DEV506"]\n'
+    )
+    assert run(capsys, "quiet.py")[1] == "No findings: 1 file checked.\n"
+
+
+def test_notes_with_less_evidence_too(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "quiet.py").write_text(QUIET)
+    code, out, _ = run(capsys, "quiet.py", "--notes", "all")
+    assert code == 0
+    assert "note[DEV506]" in out
+    assert "4 |     return torch.load(path)" in out, "in full"
+    assert "left out" not in out
+    shown = json.loads(run(capsys, "quiet.py", "--notes", "all", "--format", "json")[1])
+    assert [each["code"] for each in shown] == ["DEV506"]
+    assert run(capsys, "quiet.py", "--notes", "all", "--ignore", "DEV506")[1].startswith("No find")
+
+
 def test_exit_zero(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "--exit-zero")[0] == 0
 

@@ -66,6 +66,8 @@ class FileResult(NamedTuple):
     the questions."""
     absent: tuple[str, ...] = ()
     """Words that no other file has: the findings hold while none gets one."""
+    quiet: tuple[str, ...] = ()
+    """Rules of the notes with too little evidence to be reported, one for each."""
 
 
 class CheckResult(NamedTuple):
@@ -84,6 +86,8 @@ class CheckResult(NamedTuple):
     """Paths that were not taken, each with what left it out."""
     digests: Mapping[str, str] = _NO_DIGESTS
     """Of the bytes that were judged, by file: edits fit no others."""
+    quiet: int = 0
+    """Notes with too little evidence to be among the findings."""
 
 
 def digest_of(data: bytes) -> str:

@@ -69,12 +69,13 @@ class Cache:
         if len(entry) == STAMPED:
             return FileResult(path)
         try:
-            named, digest, absent, found, needs = entry[STAMPED:]
-            if named != path or not (found or needs or _absent(entry)):
+            named, digest, absent, quiet, found, needs = entry[STAMPED:]
+            if named != path or not (found or needs or quiet or _absent(entry)):
                 return None
             if not (isinstance(absent, list) and self._holds(found, needs)):
                 return None
-            return FileResult(path, _findings(found), self._needed.paths(needs), str(digest))
+            told, paths = _findings(found), self._needed.paths(needs)
+            return FileResult(path, told, paths, str(digest), quiet=tuple(map(str, quiet)))
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
             return None
 
@@ -94,9 +95,10 @@ class Cache:
         if stamp is None or not all(map(self._settled, stamps.values())):
             return
         entry: list[Any] = list(stamp)
-        if result.findings or stamps or result.absent:
+        if result.findings or stamps or result.absent or result.quiet:
             found, needed = _as_data(result.findings), self._needed.numbers(stamps)
-            entry += [result.path, result.digest, list(result.absent), found, needed]
+            entry += [result.path, result.digest, list(result.absent), list(result.quiet)]
+            entry += [found, needed]
         before = self._entries.get(self._key(result.path))
         if not isinstance(before, list) or before[:STAMPED] != stamp:
             self._new.add(result.path)
@@ -194,7 +196,7 @@ class Cache:
 
 
 def _absent(entry: Any) -> Sequence[str]:
-    if not isinstance(entry, list) or len(entry) != STAMPED + 5:
+    if not isinstance(entry, list) or len(entry) != STAMPED + 6:
         return ()
     words = entry[STAMPED + 2]
     return words if isinstance(words, list) and all(isinstance(each, str) for each in words) else ()

@@ -48,6 +48,7 @@ def check(request: CheckRequest, progress: Progress | None = None) -> CheckResul
         pointers=tuple(found.pointers),
         left_out=tuple(found.left_out),
         digests={each.path: each.digest for each in results if each.digest},
+        quiet=_quiet(request, results),
     )
 
 
@@ -75,13 +76,21 @@ class Checker:
 
 def ignored(request: CheckRequest, finding: Finding) -> bool:
     """Whether the configuration wants no such finding in this file."""
+    return _is_ignored(request, finding.site.file, finding.code)
+
+
+def _is_ignored(request: CheckRequest, path: str, code: str) -> bool:
     if not request.per_file_ignores:
         return False
-    relative = os.path.relpath(finding.site.file, request.root).replace(os.sep, "/")
+    relative = os.path.relpath(path, request.root).replace(os.sep, "/")
     return any(
-        finding.code in codes and matches(relative, pattern)
+        code in codes and matches(relative, pattern)
         for pattern, codes in request.per_file_ignores.items()
     )
+
+
+def _quiet(request: CheckRequest, results: Iterable[FileResult]) -> int:
+    return sum(not _is_ignored(request, each.path, code) for each in results for code in each.quiet)
 
 
 def _check_buffer(request: CheckRequest, name: str, data: bytes) -> CheckResult:
@@ -136,7 +145,7 @@ def _known(files: Sequence[str], cache: Cache) -> tuple[list[str], list[FileResu
     """The files that have to be judged, and what was found in the others."""
     known = [(path, cache.get(path)) for path in files]
     changed = [path for path, result in known if result is None]
-    return changed, [result for _, result in known if result is not None and result.findings]
+    return changed, [each for _, each in known if each and (each.findings or each.quiet)]
 
 
 def _words(paths: Iterable[str], texts: Texts) -> set[str]:

@@ -91,9 +91,10 @@ class Judge:
         )
         silent = {each.code for each in made if not (each.notes or self._wants_notes(each.code))}
         loud = [each for each in kept if _is_loud(each, silent)]
-        told = list(_as_reported(loud, made))
+        told = tuple(_as_reported(loud, made))
         digest = digest_of(data) if told else ""
-        return FileResult(path, tuple(told), _needs(module), digest, absent=_absent(module))
+        quiet = tuple(each.code for each in kept if not _is_loud(each, silent))
+        return FileResult(path, told, _needs(module), digest, absent=_absent(module), quiet=quiet)
 
 
 def _is_loud(finding: Finding, silent: Container[str]) -> bool:

@@ -57,7 +57,10 @@ def _output(check: argparse.ArgumentParser) -> None:
     add("--exit-zero", action="store_true", help="exit with 0 even if something is found")
     severe = "exit with 1 only for findings of this severity or worse; warning is the default"
     add("--fail-on", choices=SEVERITIES, help=severe)
-    detail = "in the text format notes are short, full shows them as warnings; hidden: in no format"
+    detail = (
+        "in the text format notes are short, full shows them as warnings; all: also those with "
+        "less evidence; hidden: in no format"
+    )
     add("--notes", choices=NOTES, help=detail)
 
 
