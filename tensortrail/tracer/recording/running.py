@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from tensortrail.tracer.audit.audit import AT_THE_END, Audit
-from tensortrail.tracer.events.focus import Focus
 from tensortrail.tracer.events.names_at_end import name_what_lives
 from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.hooks import all_hooks
@@ -19,6 +18,7 @@ from tensortrail.tracer.patching.patches import Patches
 from tensortrail.tracer.recording.explanations import Explanations
 from tensortrail.tracer.recording.forked_process import follow_forks
 from tensortrail.tracer.recording.libraries import loaded_versions
+from tensortrail.tracer.recording.options import Options
 from tensortrail.tracer.recording.stop import Stop
 from tensortrail.tracer.rehearsal.devices.spec import Spec
 from tensortrail.tracer.trail.writer import new_writer
@@ -34,37 +34,27 @@ def running() -> Session | None:
 class Session:
     """Use `tensortrail.trace()`; this is what it gives."""
 
-    def __init__(
-        self,
-        directory: str,
-        header: Mapping[str, Any],
-        focus: Focus,
-        limit: int,
-        steps: range = range(0),
-        rehearse: Spec | None = None,
-        guard: bool = False,
-        verify: Judge | None = None,
-        audit: bool = False,
-    ) -> None:
+    def __init__(self, directory: str, header: Mapping[str, Any], options: Options) -> None:
         self.directory = directory
         self.header = dict(header)
-        self.limit = limit
-        self.recorder = Recorder(new_writer(directory, self.header, limit), focus)
-        self.recorder.steps = steps
+        self.limit = options.limit
+        writer = new_writer(directory, self.header, self.limit)
+        self.recorder = Recorder(writer, options.focus)
+        self.recorder.steps = options.steps
         self.recorder.joined = self._joined
         self.stop_early: Stop | None = None
         """What may stop the program before it destroys data."""
-        if guard:
+        if options.guard:
             self.header["guard"] = True
             self._may_stop()
         self.verify: Judge | None = None
-        if verify is not None:
-            self._verify(verify)
+        if options.verify is not None:
+            self._verify(options.verify)
         self.audit = Audit(self.recorder, directory, self.header.get("rank"))
-        if audit:
+        if options.audit:
             self.audit.begin()
         self.explanations = Explanations(self.recorder, directory, lambda: self.header.get("rank"))
-        self._rehearse = rehearse
+        self._rehearse = options.rehearse
         self._patches = Patches(self.recorder)
         self.recorder.at_fork.append(self._patches.forked)
         self._late = LateHooks()

@@ -12,18 +12,12 @@ from typing import Any
 
 import torch
 
-from tensortrail.tracer.events.focus import Focus
-from tensortrail.tracer.noticing.written_checkpoints import Judge
+from tensortrail.tracer.recording.options import Options
 from tensortrail.tracer.recording.running import Session, running
 from tensortrail.tracer.recording.spawned_process import follow
-from tensortrail.tracer.rehearsal.devices.spec import Spec
 from tensortrail.tracer.trail.kept_runs import keep_out_of_git
 from tensortrail.tracer.trail.run_files import DEFAULT_DIRECTORY
 from tensortrail.version import __version__
-
-__all__ = ["LIMIT", "AlreadyRecording", "Session", "begin", "run_name", "running"]
-
-LIMIT = 1 << 30
 
 
 class AlreadyRecording(RuntimeError):
@@ -32,20 +26,13 @@ class AlreadyRecording(RuntimeError):
 
 def begin(
     directory: str | os.PathLike[str] | None = None,
-    focus: Focus | None = None,
-    limit: int = LIMIT,
+    options: Options | None = None,
     argv: list[str] | None = None,
-    steps: range = range(0),
-    rehearse: Spec | None = None,
-    guard: bool = False,
-    verify: Judge | None = None,
-    audit: bool = False,
     run: str = "",
     worker: str = "",
 ) -> Session:
     """Start recording in this process. Raises OSError if the directory cannot be written.
 
-    `verify` judges what was just written; it is pickled with the processes that are spawned.
     Processes that give the same name for `run` record one run, as `worker`s of it."""
     if (already := running()) is not None:
         raise AlreadyRecording(f"this process is recorded already, in {already.directory}")
@@ -54,10 +41,10 @@ def begin(
     Path(chosen).mkdir(parents=True, exist_ok=True)
     if Path(DEFAULT_DIRECTORY).absolute() in Path(chosen).parents:
         keep_out_of_git(Path(DEFAULT_DIRECTORY))
-    devices = rehearse.text if rehearse is not None else ""
-    header = {**_header(run, argv), "worker": worker, "rehearse": devices}
+    options = options or Options()
+    devices = options.rehearse.text if options.rehearse is not None else ""
     session = Session(
-        chosen, header, focus or Focus(), limit, steps, rehearse, guard, verify, audit
+        chosen, {**_header(run, argv), "worker": worker, "rehearse": devices}, options
     )
     follow(session)
     session.start()
