@@ -20,7 +20,7 @@ from tensortrail.tracer.trail.outcome import how_ended
 if TYPE_CHECKING:
     from tensortrail.findings import Report
     from tensortrail.tracer.reading.timeline import RunTimeline
-    from tensortrail.tracer.recording.running import Session
+    from tensortrail.tracer.recording.session import Session
 
 
 class Ending:

@@ -20,7 +20,7 @@ from tensortrail.collector import made_to_stay
 if TYPE_CHECKING:
     from tensortrail.tracer.entrances.script import Program
     from tensortrail.tracer.recording.options import Options
-    from tensortrail.tracer.recording.running import Session
+    from tensortrail.tracer.recording.session import Session
     from tensortrail.tracer.rehearsal.devices.spec import Spec
 
 USAGE = """tensortrail trace [options] script.py [arguments ...]

@@ -16,7 +16,7 @@ from tensortrail.inert import inert_path
 from tensortrail.standard_error import write_beside
 from tensortrail.tracer.reading.timeline import RunTimeline, open_run
 from tensortrail.tracer.recording.begin import begin
-from tensortrail.tracer.recording.running import Session, running
+from tensortrail.tracer.recording.session import Session, running
 from tensortrail.tracer.trail.outcome import how_ended
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from tensortrail.tracer.entrances.found_in_tests import KEY, FoundInTests
 from tensortrail.tracer.reading.timeline import open_run
 
 if TYPE_CHECKING:
-    from tensortrail.tracer.recording.running import Session
+    from tensortrail.tracer.recording.session import Session
 
 
 class RecordedTests:
@@ -29,7 +29,7 @@ class RecordedTests:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         from tensortrail.tracer.recording.begin import begin
-        from tensortrail.tracer.recording.running import running
+        from tensortrail.tracer.recording.session import running
 
         if running() is not None or xdist.starts_others(session.config):
             return  # a test of ours, or a wrapped pytest

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from tensortrail.tracer.recording.options import Options
-from tensortrail.tracer.recording.running import Session, running
+from tensortrail.tracer.recording.session import Session, running
 from tensortrail.tracer.recording.spawned_process import follow
 from tensortrail.tracer.trail.kept_runs import keep_out_of_git
 from tensortrail.tracer.trail.run_files import DEFAULT_DIRECTORY

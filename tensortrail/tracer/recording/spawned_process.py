@@ -15,7 +15,7 @@ from tensortrail.tracer.patching.late_imports import LateHooks
 if TYPE_CHECKING:
     from tensortrail.tracer.events.recorder import Run
     from tensortrail.tracer.noticing.written_checkpoints import Judge
-    from tensortrail.tracer.recording.running import Session
+    from tensortrail.tracer.recording.session import Session
 
 
 class Armed:
@@ -67,7 +67,7 @@ def resume(
     from tensortrail.rules.timeline import Did
     from tensortrail.tracer.identity.sites import LIBRARY, OWNERS
     from tensortrail.tracer.recording.options import Options
-    from tensortrail.tracer.recording.running import Session
+    from tensortrail.tracer.recording.session import Session
     from tensortrail.tracer.rehearsal.devices.spec import parse_spec
 
     with suppress(Exception):

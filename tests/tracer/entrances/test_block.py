@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 
 import tensortrail  # noqa: E402
 from tensortrail.rules import Did  # noqa: E402
-from tensortrail.tracer.recording.running import running  # noqa: E402
+from tensortrail.tracer.recording.session import running  # noqa: E402
 from tests import warm  # noqa: E402
 
 

@@ -14,7 +14,7 @@ from tensortrail.tracer.events.focus import parse_focus
 from tensortrail.tracer.reading.timeline import open_run
 from tensortrail.tracer.recording.begin import begin
 from tensortrail.tracer.recording.options import Options
-from tensortrail.tracer.recording.running import Session
+from tensortrail.tracer.recording.session import Session
 
 
 @contextmanager

@@ -16,7 +16,7 @@ import pytest
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.reading.timeline import open_run
-from tensortrail.tracer.recording import running as session
+from tensortrail.tracer.recording import session
 from tensortrail.tracer.recording.begin import begin
 from tensortrail.tracer.trail.layout import CODE
 from tensortrail.tracer.trail.reader import read_part

@@ -169,7 +169,7 @@ def test_the_mode_is_back_after_an_error_in_compiled_code(tmp_path: Path) -> Non
 
 
 def test_stopping_inside_of_a_compiled_region(tmp_path: Path) -> None:
-    from tensortrail.tracer.recording import running as session
+    from tensortrail.tracer.recording import session
     from tensortrail.tracer.recording.begin import begin
 
     @torch._dynamo.disable  # type: ignore[untyped-decorator]

@@ -19,7 +19,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import tensortrail  # noqa: E402
-from tensortrail.tracer.recording import running as session  # noqa: E402
+from tensortrail.tracer.recording import session  # noqa: E402
 from tensortrail.tracer.recording.begin import AlreadyRecording, begin  # noqa: E402
 from tests.tracer.transparent.twice import recorded  # noqa: E402
 

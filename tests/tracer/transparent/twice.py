@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from tensortrail.tracer.recording import running as session
+from tensortrail.tracer.recording import session
 from tensortrail.tracer.recording.begin import begin
 
 
