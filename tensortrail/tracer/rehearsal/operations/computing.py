@@ -17,7 +17,7 @@ from tensortrail.tracer.rehearsal.devices.devices import Devices
 from tensortrail.tracer.rehearsal.devices.memory import Memory
 from tensortrail.tracer.rehearsal.devices.spec import Spec
 from tensortrail.tracer.rehearsal.lacks import NotRehearsed
-from tensortrail.tracer.rehearsal.operations import autocast, device_mismatch
+from tensortrail.tracer.rehearsal.operations import autocast, device_mismatch, index_devices
 from tensortrail.tracer.rehearsal.operations.missing_kernels import (
     INSTEAD,
     compute,
@@ -44,7 +44,7 @@ from tensortrail.tracer.rehearsal.tensor.pinned_memory import Pinned
 from tensortrail.tracer.rehearsal.tensor.simulated import SimTensor
 
 aten = torch.ops.aten
-PUTS = {getattr(aten, name).default for name in device_mismatch.PUTS}
+PUTS = {getattr(aten, name).default for name in index_devices.PUTS}
 BACKWARD = (Tensor.backward, torch.autograd.grad)
 """What autograd makes is for tensors of any device."""
 NESTED = "nested tensors of this layout are not simulated: use layout=torch.jagged in a rehearsal"

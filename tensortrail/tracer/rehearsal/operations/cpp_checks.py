@@ -11,7 +11,7 @@ from torch import Tensor
 from tensortrail.tracer.rehearsal import state
 from tensortrail.tracer.rehearsal.lacks import NotShared
 from tensortrail.tracer.rehearsal.operations import copied_across, fourier, gpu_kernels
-from tensortrail.tracer.rehearsal.operations.device_mismatch import refuse
+from tensortrail.tracer.rehearsal.operations.refusals import refuse
 from tensortrail.tracer.rehearsal.tensor.host_reads import NOT_SHARED
 from tensortrail.tracer.rehearsal.tensor.simulated import SimTensor
 
