@@ -18,7 +18,6 @@ import hashlib, os, sys
 from pathlib import Path
 import torch, torch.distributed as dist
 from tensortrail.tracer.recording.begin import begin
-from tensortrail.tracer.recording.options import Options
 from tests.tracer.transparent.twice import same
 
 def trained(model, loss, steps=3):
