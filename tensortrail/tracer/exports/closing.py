@@ -11,7 +11,7 @@ from tensortrail.findings import Finding, Safety
 from tensortrail.inert import inert
 from tensortrail.plurals import counted, ordinal
 from tensortrail.tracer.exports.finding_lines import lines_of, shown
-from tensortrail.tracer.exports.text import move_line
+from tensortrail.tracer.exports.text_of_memory import move_line
 from tensortrail.tracer.reading.ranks.ends import ends
 from tensortrail.tracer.reading.sentences import place, size
 from tensortrail.tracer.reading.summary import LineMoves, Summary
