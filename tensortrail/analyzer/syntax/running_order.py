@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TypeVar
 
-from tensortrail.analyzer.syntax.around import Around
 from tensortrail.analyzer.syntax.blocks import SCOPES, blocks_of, leaves
+from tensortrail.analyzer.syntax.enclosing import Enclosing
 from tensortrail.analyzer.syntax.outline import Outline, outline
 
 N = TypeVar("N", bound=ast.AST)
 
 
-class RunningOrder(Around):
+class RunningOrder(Enclosing):
     @cached_property
     def _outline(self) -> Outline:
         return outline(self.root)

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 from functools import cached_property
 
-from tensortrail.analyzer.syntax.around import Around
 from tensortrail.analyzer.syntax.blocks import SCOPES
+from tensortrail.analyzer.syntax.enclosing import Enclosing
 from tensortrail.analyzer.syntax.names import dotted_name
 from tensortrail.rules.shared.objects import last_name
 
@@ -18,7 +18,7 @@ _BINDING: tuple[type[ast.AST], ...] = (
 _ASKING = frozenset({"isinstance", "hasattr", "is_tensor", "type"})
 
 
-class SaidNames(Around):
+class SaidNames(Enclosing):
     @cached_property
     def global_stores(self) -> dict[str, list[ast.Name]]:
         """Where functions assign to a name of the file that they declare `global`."""

@@ -1,4 +1,5 @@
-"""The recorder writes what hooks and the mode observe as events. A process has at most one."""
+"""The recorder holds those that observe a run, and is told of all that happens in it. A process has
+at most one."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from tensortrail.analyzer.syntax.numbered import Numbered
 from tensortrail.rules.view import FunctionNode
 
 
-class Around(Numbered):
+class Enclosing(Numbered):
     def function_of(self, node: ast.AST) -> FunctionNode | None:
         return self._above(node, self._functions)  # type: ignore[return-value]
 
