@@ -36,9 +36,9 @@ def trace(
     `focus`, `max_size`, `ops`, `rehearse`, `guard`, `verify_saves` and `audit` are
     those of `tensortrail trace --help`."""
     from tensortrail.tracer.entrances.block import Run
+    from tensortrail.tracer.recording.options import options_from
 
-    return Run(
-        directory,
+    options = options_from(
         focus=focus,
         max_size=max_size,
         ops=ops,
@@ -47,6 +47,7 @@ def trace(
         verify=_judge() if verify_saves else None,
         audit=audit,
     )
+    return Run(directory, options)
 
 
 def fingerprint(model: Any, name: str = "") -> Snapshot:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
@@ -85,6 +86,16 @@ class Site:
             object.__setattr__(self, "end_column", self.column)
 
     @property
+    def place(self) -> str:
+        """`src/train.py:12`."""
+        return f"{self.file}:{self.line}"
+
+    @property
+    def short_place(self) -> str:
+        """`train.py:12`, where the folder goes without saying."""
+        return f"{os.path.basename(self.file)}:{self.line}"
+
+    @property
     def in_file(self) -> Site:
         """The place in the file itself; of a cell's code only the lines are known there."""
         if not self.cell:
@@ -144,7 +155,7 @@ class Setting:
     @property
     def place(self) -> str:
         """Where to put it, as people say it: `save_pretrained, train.py:12`."""
-        at = f"{self.at.file}:{self.at.line}" if self.at else ""
+        at = self.at.place if self.at else ""
         return ", ".join(filter(None, (self.where, at)))
 
     @property

@@ -27,7 +27,7 @@ def wait_for_jobs() -> dict[str, Any] | None:
     from tensortrail.rules import all_rules
     from tensortrail.tracer.exports import closing  # noqa: F401
     from tensortrail.tracer.hooks import all_hooks
-    from tensortrail.tracer.recording import session  # noqa: F401
+    from tensortrail.tracer.recording import begin  # noqa: F401
     from tests.unmeasured import leave_guards_unmeasured
 
     all_rules()

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from tensortrail.analyzer.choosing.request import CheckRequest, CheckResult, digest_of
-from tensortrail.analyzer.fixing.fixer import Fixed, compiles, fix_file, unified_diff
+from tensortrail.analyzer.fixing.fixer import Fixed, compiles, fix_file
+from tensortrail.analyzer.fixing.previews import unified_diff
 from tensortrail.analyzer.judging.engine import Checker
 from tensortrail.analyzer.reading.python_files import fits, python_of, with_python
 from tensortrail.analyzer.reading.source import Unreadable

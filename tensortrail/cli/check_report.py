@@ -54,7 +54,7 @@ def _report_of(
     config: Config,
     format: str,
 ) -> Report:
-    from tensortrail.analyzer.fixing.fixer import with_previews
+    from tensortrail.analyzer.fixing.previews import with_previews
     from tensortrail.cli.newer_files import FOR_PEOPLE, told_together
     from tensortrail.findings import Report
     from tensortrail.reporters import TELL_OF_RULES

@@ -146,7 +146,7 @@ def _set(
 
 
 def _put(path: str, before: bytes, after: bytes, options: Namespace, changed: Changed) -> None:
-    from tensortrail.analyzer.fixing.fixer import unified_diff
+    from tensortrail.analyzer.fixing.previews import unified_diff
     from tensortrail.files import write
 
     if options.diff:

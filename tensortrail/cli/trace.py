@@ -19,6 +19,7 @@ from tensortrail.collector import made_to_stay
 
 if TYPE_CHECKING:
     from tensortrail.tracer.entrances.script import Program
+    from tensortrail.tracer.recording.options import Options
     from tensortrail.tracer.recording.session import Session
     from tensortrail.tracer.rehearsal.devices.spec import Spec
 
@@ -121,33 +122,31 @@ def _start(options: argparse.Namespace, program: list[str]) -> int:
     return 0
 
 
-def _asked(options: argparse.Namespace) -> dict[str, Any]:
+def _asked(options: argparse.Namespace) -> Options:
     """What the options ask of the recording; an error of theirs is raised."""
     from tensortrail.cli.recorded_run import codes_in
-    from tensortrail.tracer.events.focus import parse_focus, parse_size, parse_steps
+    from tensortrail.tracer.recording.options import options_from
 
     codes_in(options.select)
-    return {
-        "directory": options.directory,
-        "focus": parse_focus(options.focus),
-        "limit": parse_size(options.max_size),
-        "steps": parse_steps(options.ops),
-        "rehearse": _devices(options.rehearse),
-        "guard": options.guard,
-        "verify": _judge() if options.verify_saves else None,
-        "audit": options.audit,
-    }
+    asked = options_from(
+        focus=options.focus,
+        max_size=options.max_size,
+        ops=options.ops,
+        rehearse=options.rehearse or "",
+        guard=options.guard,
+        verify=_judge() if options.verify_saves else None,
+        audit=options.audit,
+    )
+    _tell_of_no_devices(asked.rehearse)
+    return asked
 
 
-def _devices(asked: str | None) -> Spec | None:
-    """The GPUs to simulate."""
-    from tensortrail.tracer.rehearsal.devices.spec import VISIBLE, parse_spec
+def _tell_of_no_devices(spec: Spec | None) -> None:
+    from tensortrail.tracer.rehearsal.devices.spec import VISIBLE
 
-    spec = parse_spec(asked) if asked else None
     if spec is not None and not spec.count:
         say(f"tensortrail: {VISIBLE} names no GPU, so none is simulated")
         say("  to simulate one all the same: --rehearse cuda:1")
-    return spec
 
 
 def _judge() -> Callable[[str], Mapping[str, Any]]:
@@ -164,13 +163,13 @@ def _begun(options: argparse.Namespace, program: list[str]) -> tuple[Program, Se
     from tensortrail.config import ConfigError
     from tensortrail.tracer.entrances import script as programs
     from tensortrail.tracer.events.focus import FocusError
-    from tensortrail.tracer.recording import session
+    from tensortrail.tracer.recording.begin import begin
     from tensortrail.tracer.rehearsal.devices.spec import SpecError
 
     try:
         asked = _asked(options)
         loaded = programs.module(program[0]) if options.module else programs.script(program[0])
-        return loaded, session.begin(argv=program, **asked)
+        return loaded, begin(options.directory, asked, argv=program)
     except (ConfigError, FocusError, SpecError, programs.NoProgram) as error:
         raise Refused(error) from error
     except OSError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 from tensortrail.analyzer.choosing.own import OWN
@@ -23,7 +22,7 @@ def told(finding: Finding) -> str:
 
 def _trail(finding: Finding) -> Iterator[str]:
     steps = [
-        f"{number}. {os.path.basename(step.site.file)}:{step.site.line}: {step.message}"
+        f"{number}. {step.site.short_place}: {step.message}"
         for number, step in enumerate(finding.trail, 1)
     ]
     if steps:

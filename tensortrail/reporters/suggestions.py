@@ -47,7 +47,7 @@ def _told(each: Suggestion) -> dict[str, Any]:
 def _reasons(each: Suggestion) -> Iterator[str]:
     setting = each.setting
     for found in each.findings:
-        yield inert(f"# {found.code} {found.site.file}:{found.site.line}: {found.name}")
+        yield inert(f"# {found.code} {found.site.place}: {found.name}")
     yield inert(f"#   {setting.library} {setting.name}={setting.value}: {setting.why}")
     for other in each.others:
         place = f" ({other.place})" if other.place else ""

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tensortrail.analyzer.choosing.request import CheckRequest, FileResult
-from tensortrail.analyzer.judging.cache import FILE, Cache
+from tensortrail.analyzer.judging.cache import Cache
+from tensortrail.analyzer.judging.cache_folder import FILE
 from tensortrail.analyzer.judging.engine import check
 from tensortrail.findings import Confidence, Finding, Severity, Site
 

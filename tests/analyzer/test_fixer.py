@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tensortrail.analyzer.choosing.request import CheckRequest
-from tensortrail.analyzer.fixing.fixer import fix_file, unified_diff, with_previews
+from tensortrail.analyzer.fixing.fixer import fix_file
+from tensortrail.analyzer.fixing.previews import unified_diff, with_previews
 from tensortrail.analyzer.judging.engine import check
 from tensortrail.analyzer.reading.notebooks.program import RawCell, join
 from tensortrail.files import write

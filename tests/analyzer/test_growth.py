@@ -11,8 +11,8 @@ import pytest
 from benchmarks.shapes import HEAD, SHAPES
 from tensortrail.analyzer.choosing.request import CheckRequest
 from tensortrail.analyzer.judging.judge import Judge
+from tensortrail.analyzer.reading.large_files import is_large, worth_parsing
 from tensortrail.analyzer.reading.limits import Limit, TooMuch
-from tensortrail.analyzer.reading.pieces import is_large, worth_parsing
 from tensortrail.findings import Finding
 
 pytestmark = pytest.mark.long
@@ -116,8 +116,8 @@ def test_time_spent_on_one_file_is_no_matter_for_the_next(
 
 @pytest.fixture
 def _soon_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tensortrail.analyzer.reading.pieces._LARGE", 10_000)
-    monkeypatch.setattr("tensortrail.analyzer.reading.pieces.MOST_WORDS", 3_000)
+    monkeypatch.setattr("tensortrail.analyzer.reading.large_files._LARGE", 10_000)
+    monkeypatch.setattr("tensortrail.analyzer.reading.large_files.MOST_WORDS", 3_000)
 
 
 @pytest.mark.usefixtures("_soon_large")
@@ -148,8 +148,8 @@ def test_of_what_was_not_judged_no_comment_is_called_unused() -> None:
 def test_brackets_and_signs_one_inside_the_other_count_as_words(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tensortrail.analyzer.reading.pieces._LARGE", 0)
-    monkeypatch.setattr("tensortrail.analyzer.reading.pieces.MOST_WORDS", 100)
+    monkeypatch.setattr("tensortrail.analyzer.reading.large_files._LARGE", 0)
+    monkeypatch.setattr("tensortrail.analyzer.reading.large_files.MOST_WORDS", 100)
     assert is_large(b"x = " + b"[" * 120 + b"]" * 120)
     assert is_large(b"x = " + b"- " * 120 + b"1")
     assert not is_large(b"x = [" + b"f(1) + 1, " * 20 + b"]")

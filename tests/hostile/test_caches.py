@@ -11,7 +11,7 @@ from zlib import crc32
 
 import pytest
 
-from tensortrail.analyzer.judging.cache import FILE
+from tensortrail.analyzer.judging.cache_folder import FILE
 
 from .attacked import BAD, CLEAN, Attacked
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tensortrail.analyzer.judging.cache import FILE
+from tensortrail.analyzer.judging.cache_folder import FILE
 from tensortrail.files import leads_out, write
 
 from .attacked import BAD, FIX, FIXED, Attacked

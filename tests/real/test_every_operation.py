@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("expecttest")  # torch's own test helpers need it
 
-from tensortrail.tracer.recording import session  # noqa: E402
+from tensortrail.tracer.recording.begin import begin  # noqa: E402
 from tests.parts import first_only  # noqa: E402
 
 pytestmark = [
@@ -72,7 +72,7 @@ def test_results_are_bit_identical(tmp_path: Path, part: int) -> None:
     taken = [(op, sample) for op in operations(part) for _, sample in samples(op)]
     plain = [outcome(op, sample) for op, sample in taken]
     again = [outcome(op, sample) for op, sample in taken]
-    running = session.begin(tmp_path / "run")
+    running = begin(tmp_path / "run")
     try:
         traced = [outcome(op, sample) for op, sample in taken]
     finally:

@@ -19,7 +19,8 @@ from tensortrail.rules import all_rules
 from tensortrail.tracer.noticing.written_checkpoints import Judge
 from tensortrail.tracer.reading.findings_of_run import findings
 from tensortrail.tracer.reading.timeline import RunTimeline, open_run
-from tensortrail.tracer.recording import session
+from tensortrail.tracer.recording.begin import begin
+from tensortrail.tracer.recording.options import Options
 from tensortrail.tracer.rehearsal.devices.spec import parse_spec
 
 MARK = "# flagged"
@@ -94,7 +95,7 @@ def record(
     error: BaseException | None = None
     simulated = none_are_there(rehearse)
     spec = parse_spec(simulated) if simulated else None
-    running = session.begin(folder / "run", rehearse=spec, verify=verify)
+    running = begin(folder / "run", Options(rehearse=spec, verify=verify))
     os.chdir(folder)
     try:
         exec(code, {"__name__": "program", "folder": str(folder)})

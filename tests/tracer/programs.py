@@ -15,11 +15,11 @@ from tests import warm
 BEFORE = """\
 import os, sys, threading, time
 import torch
-from tensortrail.tracer.recording import session
+from tensortrail.tracer.recording.begin import begin
 """
 AFTER = """
 if __name__ == "__main__":
-    running = session.begin(sys.argv[1])
+    running = begin(sys.argv[1])
     main()
     running.stop()
 """

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 
-from tensortrail.analyzer.fixing.fixer import unified_diff
+from tensortrail.analyzer.fixing.previews import unified_diff
 from tensortrail.analyzer.fixing.script_settings import Patched, patched
 from tensortrail.files import read
 from tensortrail.findings import Finding, Setting, Suggestion

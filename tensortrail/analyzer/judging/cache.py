@@ -16,16 +16,14 @@ from tensortrail.analyzer.choosing.installed import own_files, packages
 from tensortrail.analyzer.choosing.request import FileResult
 from tensortrail.analyzer.facts.all_of import file_of
 from tensortrail.analyzer.judging.asked_before import AskedBefore
+from tensortrail.analyzer.judging.cache_folder import FILE, prepare, refused
 from tensortrail.analyzer.judging.needed_files import STAMPED, NeededFiles, Stamp
-from tensortrail.files import leads_out, read, replace
+from tensortrail.files import read, replace
 
 if TYPE_CHECKING:
     from tensortrail.analyzer.facts.project import Project
     from tensortrail.findings import Finding
 
-FILE = "checked.json"
-_TAG_FILE = "CACHEDIR.TAG"
-_TAG = "Signature: 8a477f597d28d172789f06886806bc55\n"
 _LARGEST = 100_000_000
 
 
@@ -141,7 +139,7 @@ class Cache:
         learned = [self._fingerprint, needed, entries, seen]
         stored = json.dumps(learned, separators=(",", ":")).encode()
         try:
-            _prepare(self._folder)
+            prepare(self._folder)
             replace(os.path.join(self._folder, FILE), b"%08x\n%b" % (crc32(stored), stored))
             self._asked.save()
         except OSError:
@@ -219,35 +217,8 @@ def _as_data(findings: Sequence[Finding]) -> list[Any]:
     return list(map(to_data, findings))
 
 
-def refused(folder: str, root: str) -> str:
-    """Why this folder cannot be the cache; "" if it can."""
-    file = os.path.join(folder, FILE)
-    if outside := leads_out(file, root):
-        return f"{folder}: no cache is kept: a link here leads out of the project, to {outside}"
-    if os.path.lexists(file) and (os.path.islink(file) or not os.path.isfile(file)):
-        return f"{file}: no cache is kept: this is no regular file"
-    if not os.path.isdir(folder):
-        return ""
-    try:
-        tagged = read(os.path.join(folder, _TAG_FILE), 10_000).startswith(_TAG.strip().encode())
-    except OSError:
-        tagged = False
-    if not tagged and os.listdir(folder):
-        return f"{folder}: no cache is kept: this is a folder of other files"
-    return ""
-
-
 def fingerprint(*parts: object) -> str:
     """Of the installed tool's own files and whatever else decides about findings."""
     return json.dumps(
         [own_files("findings.py", "analyzer", "rules"), packages(), *map(repr, parts)]
     )
-
-
-def _prepare(folder: str) -> None:
-    if os.path.isdir(folder) and os.listdir(folder):
-        return  # it is a cache: `refused` has looked
-    os.makedirs(folder, exist_ok=True)
-    for name, text in ((".gitignore", "*\n"), (_TAG_FILE, _TAG)):
-        with open(os.path.join(folder, name), "x", encoding="utf-8") as handle:
-            handle.write(text)

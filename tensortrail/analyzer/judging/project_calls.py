@@ -3,39 +3,25 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import TypeAlias, cast
 
 from tensortrail.analyzer.facts import texts_asked
-from tensortrail.analyzer.facts.asked_for import is_asked_for
-from tensortrail.analyzer.facts.customs import (
-    gives_value,
-    makes_property,
-)
+from tensortrail.analyzer.facts.customs import gives_value, makes_property
 from tensortrail.analyzer.facts.namesakes import namesakes_in
 from tensortrail.analyzer.facts.passed_on import passed_in
 from tensortrail.analyzer.facts.project_file import ProjectFile
-from tensortrail.analyzer.facts.project_top import (
-    folder_of_project,
-    known_top,
-)
-from tensortrail.analyzer.facts.reach import MAIN, Reach
-from tensortrail.analyzer.facts.written_calls import called_in, is_off
-from tensortrail.analyzer.judging.around import folder_of, is_so_in, package_of
-from tensortrail.analyzer.judging.reached import is_reached
-from tensortrail.analyzer.judging.self_tests import is_self_test
+from tensortrail.analyzer.facts.project_top import folder_of_project
+from tensortrail.analyzer.facts.written_calls import called_in
+from tensortrail.analyzer.judging.around import is_so_in, package_of
 from tensortrail.analyzer.syntax.guarded_statements import as_key
 from tensortrail.analyzer.values import signatures
-from tensortrail.rules.shared.always_given import is_always_given
-from tensortrail.rules.shared.functions import is_static
-from tensortrail.rules.view import FunctionNode, Module
-from tensortrail.rules.words import Guard, GuardedStatement, Namesake, ProjectCall
+from tensortrail.rules.view import FunctionNode
+from tensortrail.rules.words import GuardedStatement, Namesake, ProjectCall
 
-_NAMED = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _Found: TypeAlias = ProjectCall | Namesake | GuardedStatement
 
 
@@ -90,135 +76,6 @@ class AsksForProjectCalls:
     def is_of_project(self, call: ast.Call) -> bool:
         file = cast("ProjectFile", self)
         return signatures.is_defined(file, file.qualified(call.func))
-
-    def has_programs(self) -> bool:
-        file = cast("ProjectFile", self)
-        reach = self._reach()
-        if reach is None:
-            return False
-        return is_so_in(file, reach.program, texts_asked.is_program, MAIN)
-
-    def is_installed(self) -> bool:
-        file = cast("ProjectFile", self)
-        folder, reach = _around(file), self._reach()
-        if folder is None or reach is None or known_top(folder) is None:
-            return True  # where its top is, and what lies there, is not known
-        library = reach.library(file.path)
-        if library is not None:
-            file.project.rest_on_all_of(file, [library])
-        return library is not None
-
-    def _reach(self) -> Reach | None:
-        file = cast("ProjectFile", self)
-        folder = _around(file)
-        return file.project.uses.reach(folder) if folder is not None else None
-
-    def is_used(self, node: ast.AST) -> bool:
-        return self._is_named(node) and self._may_run(node)
-
-    def is_for_users(self, node: ast.AST) -> bool:
-        file, reach = cast("ProjectFile", self), self._reach()
-        library = reach.library(file.path) if reach is not None else None
-        if library is None:
-            return False
-        file.project.rest_on_all_of(file, [library])
-        return (self._is_public(node) or self._is_named(node)) and self._may_run(node)
-
-    def _is_public(self, node: ast.AST) -> bool:
-        file = cast("ProjectFile", self)
-        around = (each for each in (node, *file.tree.ancestors(node)) if isinstance(each, _NAMED))
-        return not any(map(_is_private, (*file.name.split("."), *(each.name for each in around))))
-
-    def _may_run(self, node: ast.AST) -> bool:
-        """If something comes to the function that the node stands in."""
-        if self._is_switched_off(node) or self._waits_for_nobody(node):
-            return False
-        if self._is_given_all_it_needs(node):
-            return False
-        return not is_self_test(cast("ProjectFile", self), node)
-
-    def _is_given_all_it_needs(self, node: ast.AST) -> bool:
-        """`if precision is None:` is around it, and every call of the project gives a precision."""
-        file = cast("ProjectFile", self)
-        function = file.tree.function_of(node)
-        if function is None or not isinstance(file.tree.parent(function), ast.Module):
-            return False
-        left_out = {name for name in map(_missed_by, file.guards_of(node)) if name}
-        own = left_out - self._given_values_in(function, _missed_by) if left_out else left_out
-        return any(is_always_given(cast("Module", self), function, each) for each in own)
-
-    def _is_switched_off(self, node: ast.AST) -> bool:
-        """`if self.exact:` is around it, the class says `self.exact = False`, and nothing of the
-        project gives it another value."""
-        file = cast("ProjectFile", self)
-        cls = file.tree.class_of(node)
-        tests = [guard.test for guard in file.guards_of(node) if guard.holds and guard.exact]
-        asked = {each.attr for each in tests if isinstance(each, ast.Attribute)}
-        if cls is None or not asked or package_of(file) is None:
-            return False
-        said = [
-            target.attr
-            for statement in file.tree.nodes(ast.Assign, cls)
-            for target in statement.targets
-            if isinstance(target, ast.Attribute) and target.attr in asked
-        ]
-        return any(not self.is_set_in_project(each) for each in said)
-
-    def _waits_for_nobody(self, node: ast.AST) -> bool:
-        """A function does it only if it is asked to, and nobody of the project asks for it; a
-        method, that its class does not ask for."""
-        file = cast("ProjectFile", self)
-        function = file.tree.function_of(node)
-        if function is None or function.name == "forward" or function.name.startswith("__"):
-            return False  # called by what calls the object
-        wanted = {name for name in map(_asked_by, file.guards_of(node)) if name}
-        if wanted:
-            wanted -= self._given_values_in(function, _asked_by)
-        above = file.tree.parent(function)
-        if isinstance(above, ast.ClassDef):
-            return any(
-                name in wanted and not self._is_asked_for(function.name, place, name)
-                for place, name in _of_choice(function)
-            )
-        return isinstance(above, ast.Module) and any(
-            name in wanted and self._is_never_on(function, place + 1, name)
-            for place, name in _of_choice(function)
-        )
-
-    def _given_values_in(self, function: FunctionNode, apart: Callable[[Guard], str]) -> set[str]:
-        """What the function gives another value, but where it was asked about."""
-        file = cast("ProjectFile", self)
-        return {
-            each.id
-            for each in file.tree.nodes(ast.Name, function)
-            if isinstance(each.ctx, ast.Store) and each.id not in map(apart, file.guards_of(each))
-        }
-
-    def _is_never_on(self, function: FunctionNode, place: int, name: str) -> bool:
-        calls = self.calls_of(function)
-        return bool(calls) and not any(
-            each.is_open or {place, name} & ((each.given | each.written) - each.off)
-            for each in calls
-        )
-
-    def _is_asked_for(self, method: str, place: int, name: str) -> bool:
-        key = method, place, name
-        if key not in self._asked_for:
-            file = cast("ProjectFile", self)
-            folder = package_of(file)
-            others = file.project.customs.texts(folder) if folder is not None else ()
-            texts = (file.source.data, *others)
-            self._asked_for[key] = is_asked_for(texts, *key)
-        return self._asked_for[key]
-
-    @cached_property
-    def _asked_for(self) -> dict[tuple[str, int, str], bool]:
-        return {}
-
-    def _is_named(self, node: ast.AST) -> bool:
-        file = cast("ProjectFile", self)
-        folder = package_of(file) or _project_of_script(file)
-        return folder is None or is_reached(file, folder, node)
 
     def calls_in_project(self, call: ast.Call) -> Sequence[ProjectCall]:
         file = cast("ProjectFile", self)
@@ -282,53 +139,6 @@ class AsksForProjectCalls:
     @cached_property
     def _rested_on(self) -> set[tuple[Callable[..., object], str]]:
         return set()
-
-
-def _is_private(name: str) -> bool:
-    return name.startswith("_") and not name.endswith("__")
-
-
-def _asked_by(guard: Guard) -> str:
-    """`flag` of `if flag:` and `if flag is not None:`, under which the code stands."""
-    if not guard.exact:
-        return ""
-    match guard.test:
-        case ast.Name(name) if guard.holds:
-            return name
-        case ast.Compare(ast.Name(name), [ast.Is() | ast.IsNot() as sign], [ast.Constant(None)]):
-            return name if guard.holds is isinstance(sign, ast.IsNot) else ""
-    return ""
-
-
-def _missed_by(guard: Guard) -> str:
-    """`flag` of `if flag is None:`."""
-    match guard.test:
-        case ast.Compare(ast.Name(name), [ast.Is() | ast.IsNot() as sign], [ast.Constant(None)]):
-            return name if guard.exact and guard.holds is isinstance(sign, ast.Is) else ""
-    return ""
-
-
-def _of_choice(method: FunctionNode) -> Iterator[tuple[int, str]]:
-    """Parameters that are off unless a call asks for them: the place without `self`, and the
-    name."""
-    given = [each.arg for each in (*method.args.posonlyargs, *method.args.args)]
-    first = len(given) - len(method.args.defaults)
-    own = 0 if is_static(method) else 1
-    for place, default in enumerate(method.args.defaults, first):
-        if is_off(default):
-            yield place - own, given[place]
-    for each, kept in zip(method.args.kwonlyargs, method.args.kw_defaults, strict=True):
-        if is_off(kept):
-            yield len(given), each.arg
-
-
-def _around(file: ProjectFile) -> str | None:
-    return package_of(file) or _project_of_script(file)
-
-
-def _project_of_script(file: ProjectFile) -> str | None:
-    """The top of the project that a file is in which is in no package."""
-    return known_top(folder_of(file)) if os.path.isfile(file.path) else None
 
 
 def _is_of_a_library(file: ProjectFile, func: ast.expr) -> bool:

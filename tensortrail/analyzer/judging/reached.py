@@ -11,7 +11,7 @@ from tensortrail.analyzer.facts.mentions import is_named
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.facts.reach import Answer, Reach
 from tensortrail.analyzer.judging.around import is_so_in
-from tensortrail.analyzer.judging.coming_to import coming_to, may_be_handed_out
+from tensortrail.analyzer.judging.users_in_file import coming_to, may_be_handed_out
 from tensortrail.rules.view import FunctionNode
 
 _NAMED = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tensortrail.analyzer.judging.shapes import DROPPED, KINDS, shape_of
 from tensortrail.analyzer.judging.shapes_seen import ShapesSeen
-from tensortrail.analyzer.reading.pieces import with_all
+from tensortrail.analyzer.reading.large_files import with_all
 from tensortrail.analyzer.reading.python_files import python_of
 from tensortrail.analyzer.reading.source import Source
 from tensortrail.analyzer.reading.texts import Texts

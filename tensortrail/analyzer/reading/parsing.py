@@ -7,9 +7,9 @@ import re
 import sys
 from collections.abc import Collection
 
+from tensortrail.analyzer.reading.large_files import is_large, worth_parsing
 from tensortrail.analyzer.reading.limits import Limit
 from tensortrail.analyzer.reading.newer_python import is_newer
-from tensortrail.analyzer.reading.pieces import is_large, worth_parsing
 from tensortrail.analyzer.reading.source import Unreadable
 
 

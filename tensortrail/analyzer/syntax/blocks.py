@@ -9,6 +9,8 @@ from typing import Any
 
 from tensortrail.rules.shared.objects import last_name
 
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef)
+"""What has names of its own."""
 _BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")
 
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from operator import attrgetter
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from tensortrail.analyzer.reading.source import Source
 from tensortrail.analyzer.syntax.evaluation import targets_last
@@ -18,16 +18,44 @@ from tensortrail.findings import Edit, Site
 from tensortrail.rules.view import FunctionNode
 
 N = TypeVar("N", bound=ast.AST)
+A = TypeVar("A")
 
 
 class Structure:
     """Where nodes stand: below, around, before and after each other."""
 
+    name: str
     tree: Tree
     source: Source
     names: Names
     kept: bytes
     tick: Callable[[], None]
+
+    def __init__(self) -> None:
+        self._qualified: dict[ast.AST, str] = {}
+        self._answers: dict[tuple[Callable[..., Any], ast.AST], Any] = {}
+
+    def once(self, question: Callable[[Any, N], A], about: N) -> A:
+        if (question, about) not in self._answers:
+            self._answers[question, about] = question(self, about)
+        answer: A = self._answers[question, about]
+        return answer
+
+    # --- names ---------------------------------------------------------------------------
+    def qualified(self, node: ast.AST) -> str:
+        known = self._qualified.get(node)
+        if known is None:
+            self.tick()
+            known = self._qualified[node] = self.resolved(node)
+        return known
+
+    def definition_named(self, dotted: str) -> ast.AST | None:
+        """The class or function of that name inside this file ("Class.method" too)."""
+        return self.tree.definitions.get(dotted)
+
+    def local_name(self, name: str) -> str:
+        """A qualified name of this file as it stands in it."""
+        return name.removeprefix(f"{self.name}.") if self.name else name
 
     def resolved(self, node: ast.AST) -> str:
         """The dotted name, its first part replaced by what it is imported from."""

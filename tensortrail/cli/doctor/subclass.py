@@ -72,13 +72,14 @@ def _rehearsing(devices: str) -> Iterator[None]:
         yield
         return
     from tensortrail.doctor.subclass import looks
-    from tensortrail.tracer.recording import session
+    from tensortrail.tracer.recording.begin import begin
+    from tensortrail.tracer.recording.options import Options
     from tensortrail.tracer.rehearsal.devices.spec import parse_spec
     from tensortrail.tracer.rehearsal.tensor.simulated import SimParameter, SimTensor
 
     spec = parse_spec(devices)
     with tempfile.TemporaryDirectory() as folder:
-        running = session.begin(folder, rehearse=spec)
+        running = begin(folder, Options(rehearse=spec))
         looks.PLAIN.update((SimTensor, SimParameter))
         try:
             yield

@@ -37,7 +37,8 @@ def finished(
     tree: ast.Module, source: str, files: Mapping[str, str] | None = None
 ) -> Rewritten | None:
     """The source of the changed tree; None if nothing has changed or it is no Python any more."""
-    after = ast.unparse(ast.fix_missing_locations(tree))
+    _give_lines(tree)
+    after = ast.unparse(tree)
     if after == as_unparsed(source):
         return None
     try:
@@ -45,6 +46,14 @@ def finished(
     except SyntaxError:
         return None
     return Rewritten(after + "\n", files or {})
+
+
+def _give_lines(tree: ast.Module) -> None:
+    """`ast` asks made statements for a line before it writes them, and nothing else."""
+    for block in blocks(tree):
+        for statement in block:
+            if not hasattr(statement, "lineno"):
+                statement.lineno = 0
 
 
 @lru_cache(maxsize=8)

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 from tensortrail.findings import Finding
 from tensortrail.inert import inert_path
 from tensortrail.standard_error import write_beside
-from tensortrail.tracer.events.focus import parse_focus, parse_size, parse_steps
 from tensortrail.tracer.reading.timeline import RunTimeline, open_run
-from tensortrail.tracer.recording import session
-from tensortrail.tracer.rehearsal.devices.spec import parse_spec
+from tensortrail.tracer.recording.begin import begin
+from tensortrail.tracer.recording.session import Session, running
 from tensortrail.tracer.trail.outcome import how_ended
 
 if TYPE_CHECKING:
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
     from tensortrail.tracer.audit.comparison import Comparison
     from tensortrail.tracer.audit.snapshot import Snapshot
     from tensortrail.tracer.exports.why import Why
-    from tensortrail.tracer.noticing.written_checkpoints import Judge
     from tensortrail.tracer.reading.verified_saves import Save
+    from tensortrail.tracer.recording.options import Options
 
 
 class Run(AbstractContextManager["Run"]):
@@ -37,27 +36,14 @@ class Run(AbstractContextManager["Run"]):
     def __init__(
         self,
         directory: str | os.PathLike[str] | None,
-        *,
-        focus: str,
-        max_size: str,
-        ops: str,
-        rehearse: str,
-        guard: bool,
-        verify: Judge | None = None,
-        audit: bool = False,
+        options: Options,
         name: str = "",
         worker: str = "",
     ) -> None:
         self._asked = directory
-        self._focus = parse_focus(focus)
-        self._limit = parse_size(max_size)
-        self._steps = parse_steps(ops)
-        self._devices = parse_spec(rehearse) if rehearse else None
-        self._guard = guard
-        self._verify = verify
-        self._audit = audit
+        self._options = options
         self._name, self._worker = name, worker
-        self._session: session.Session | None = None
+        self._session: Session | None = None
         self._audited: Audit | None = None
         self._joined: ExitStack | None = None
         """What this block changed of a recording that was on before it."""
@@ -67,20 +53,9 @@ class Run(AbstractContextManager["Run"]):
         """What the exception that left the block has to do with where tensors are."""
 
     def __enter__(self) -> Run:
-        if (other := session.running()) is not None:
+        if (other := running()) is not None:
             return self._join(other)
-        begun = session.begin(
-            self._asked,
-            self._focus,
-            self._limit,
-            steps=self._steps,
-            rehearse=self._devices,
-            guard=self._guard,
-            verify=self._verify,
-            audit=self._audit,
-            run=self._name,
-            worker=self._worker,
-        )
+        begun = begin(self._asked, self._options, run=self._name, worker=self._worker)
         self._session, self.directory, self._audited = begun, begun.directory, begun.audit
         return self
 
@@ -90,31 +65,32 @@ class Run(AbstractContextManager["Run"]):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        running, self._session = self._session, None
-        if running is None:
+        ended, self._session = self._session, None
+        if ended is None:
             return
         if isinstance(error, Exception):
-            self.explanation = running.explanations.explained(error)
+            self.explanation = ended.explanations.explained(error)
         if self._joined is not None:
             self._joined.close()
             return
         if self.explanation:
             atexit.register(_tell_at_exit, id(error), self.explanation)
         if error is not None:
-            running.ended_by(how_ended(error))
-        running.stop()
+            ended.ended_by(how_ended(error))
+        ended.stop()
 
-    def _join(self, other: session.Session) -> Run:
+    def _join(self, other: Session) -> Run:
         """The program is recorded already: what happens in the block goes into that run."""
         self._session, self.directory, self._joined = other, other.directory, ExitStack()
         self._audited = other.audit
         _say_once(f"this block is recorded into the run that is on, {other.directory}")
-        if self._devices is not None and other.recorder.stage is None:
-            self._joined.enter_context(other.rehearsing(self._devices))
-        if self._guard and other.stop_early is None:
+        asked = self._options
+        if asked.rehearse is not None and other.recorder.stage is None:
+            self._joined.enter_context(other.rehearsing(asked.rehearse))
+        if asked.guard and other.stop_early is None:
             self._joined.enter_context(other.guarding())
-        if self._verify is not None and other.verify is None:
-            self._joined.enter_context(other.verifying(self._verify))
+        if asked.verify is not None and other.verify is None:
+            self._joined.enter_context(other.verifying(asked.verify))
         return self
 
     def phase(self, name: str) -> AbstractContextManager[None]:
@@ -134,7 +110,7 @@ class Run(AbstractContextManager["Run"]):
             raise RuntimeError("nothing was recorded yet")
         return self._audited.compare(before, after)
 
-    def _of_session(self) -> session.Session:
+    def _of_session(self) -> Session:
         if self._session is None:
             raise RuntimeError("the recording is not running: use this inside the with block")
         return self._session

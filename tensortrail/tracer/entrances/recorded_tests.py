@@ -28,12 +28,13 @@ class RecordedTests:
     # --- the session -----------------------------------------------------------------------
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        from tensortrail.tracer.recording import session as recording
+        from tensortrail.tracer.recording.begin import begin
+        from tensortrail.tracer.recording.session import running
 
-        if recording.running() is not None or xdist.starts_others(session.config):
+        if running() is not None or xdist.starts_others(session.config):
             return  # a test of ours, or a wrapped pytest
         try:
-            begun = recording.begin(
+            begun = begin(
                 xdist.directory(self._asked),
                 argv=["pytest"],
                 run=xdist.run_name(),

@@ -20,6 +20,7 @@ from tensortrail.tracer.entrances.expected_failures import Expected
 from tensortrail.tracer.entrances.failed_tests import FailedTests, add_section, raised
 from tensortrail.tracer.entrances.found_in_tests import KEY
 from tensortrail.tracer.entrances.rehearsed_summary import Summary, Told
+from tensortrail.tracer.recording.options import options_from
 from tensortrail.tracer.rehearsal import lacks
 from tensortrail.tracer.rehearsal.asked_types import AskedTypes
 from tensortrail.tracer.rehearsal.lacking_errors import lack_behind
@@ -37,11 +38,7 @@ class RehearsedTests:
         self._temporary = None if keep else tempfile.mkdtemp(prefix="tensortrail-")
         self._run = Run(
             self._temporary or xdist.directory(directory),
-            focus="",
-            max_size="1GB",
-            ops="",
-            rehearse=devices,
-            guard=False,
+            options_from(rehearse=devices),
             name=xdist.run_name(),
             worker=xdist.worker(),
         ).__enter__()

@@ -11,9 +11,9 @@ from tensortrail.findings import Finding, Safety
 from tensortrail.inert import inert
 from tensortrail.plurals import counted, ordinal
 from tensortrail.tracer.exports.finding_lines import lines_of, shown
-from tensortrail.tracer.exports.text import move_line
+from tensortrail.tracer.exports.text_of_memory import move_line
 from tensortrail.tracer.reading.ranks.ends import ends
-from tensortrail.tracer.reading.sentences import short, size
+from tensortrail.tracer.reading.sentences import place, size
 from tensortrail.tracer.reading.summary import LineMoves, Summary
 from tensortrail.tracer.reading.timeline import RunTimeline
 from tensortrail.tracer.trail.outcome import KILLED, without_end
@@ -112,6 +112,6 @@ def _in_collectives(timeline: RunTimeline) -> Iterator[str]:
     standing = (end for end in ends(timeline) if end.stand is not None and end.stand.inside)
     for end in islice(standing, MOST_STANDING):
         if end.stand is not None:
-            at = f", at {short(end.site.file)}:{end.site.line}" if end.site else ""
+            at = f", at {place(end.site)}" if end.site else ""
             number = ordinal(end.stand.count)
             yield f"{end.label} was in its {number} collective, {end.stand.op}{at}"

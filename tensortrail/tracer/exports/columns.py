@@ -16,49 +16,71 @@ Column = list[Any]
 
 def columns_of(process: Process) -> dict[str, Column]:
     """By the name of the column; as `rows.flat_rows` would say them."""
-    part, text = process.part, process.part.text
-    if not part.rows:
+    if not process.part.rows:
         return {}
-    codes, _, contexts, sites, storages, others, ops, facts = map(list, _columns(part.rows))
-    known = names(process)
-    told = {number: process.storage(number) for number in {*storages, *others}}
-    lines = {number: process.site(number) for number in set(sites)}
-    context = {number: part.contexts.get(number, NOBODY) for number in set(contexts)}
+    rows = _Rows(process)
+    facts = [to_json(each) if each else None for each in rows.facts]
+    return {**rows.of_events(), **rows.of_tensors(), **rows.of_places(), "facts": facts}
 
-    def of_storage(numbers: Sequence[int], ask: Callable[[Any], Any]) -> Column:
-        values = {number: ask(each) if each else None for number, each in told.items()}
-        return _looked_up(numbers, values)
 
-    def of_site(place: int, ask: Callable[[Any], Any]) -> Column:
-        values = {n: ask(pair[place]) if pair[place] else None for n, pair in lines.items()}
-        return _looked_up(sites, values)
+class _Rows:
+    """The columns as they were recorded; each number in them is looked up once."""
 
-    def of_context(place: int) -> Column:
-        return _looked_up(contexts, {n: text(row[place]) or None for n, row in context.items()})
+    def __init__(self, process: Process) -> None:
+        self._process, self._part = process, process.part
+        columns = [list(each) for each in _columns(self._part.rows)]
+        self._codes, _, self._contexts, self._sites = columns[:4]
+        self._storages, self._others, self._ops, self.facts = columns[4:]
 
-    return {
-        "time": [process.time(row) for row in part.rows],
-        "process": [process.label] * len(part.rows),
-        "thread": of_context(2),
-        "phase": of_context(3),
-        "did": _looked_up(codes, {EVENT + n: did.value for n, did in enumerate(KINDS)}),
-        "op": _looked_up(ops, {number: text(number) or None for number in set(ops)}),
-        "storage": [number or None for number in storages],
-        "other": [number or None for number in others],
-        "name": [known.get(a or b) for a, b in zip(storages, others, strict=True)],
-        "device": of_storage(storages, lambda each: each.device),
-        "from_device": of_storage(others, lambda each: each.device),
-        "bytes": of_storage(storages, lambda each: each.nbytes),
-        "dtype": of_storage(storages, lambda each: each.dtype or None),
-        "shape": of_storage(storages, lambda each: each.shape),
-        "file": of_site(0, lambda each: each.file),
-        "line": of_site(0, lambda each: each.line),
-        "function": of_site(0, lambda each: each.function),
-        "by_file": of_site(1, lambda each: each.file),
-        "by_line": of_site(1, lambda each: each.line),
-        "by_function": of_site(1, lambda each: each.function),
-        "facts": [to_json(each) if each else None for each in facts],
-    }
+    def of_events(self) -> dict[str, Column]:
+        text, rows = self._part.text, self._part.rows
+        context = {n: self._part.contexts.get(n, NOBODY) for n in set(self._contexts)}
+        threads, phases = (
+            {n: text(row[place]) or None for n, row in context.items()} for place in (2, 3)
+        )
+        return {
+            "time": [self._process.time(row) for row in rows],
+            "process": [self._process.label] * len(rows),
+            "thread": _looked_up(self._contexts, threads),
+            "phase": _looked_up(self._contexts, phases),
+            "did": _looked_up(self._codes, {EVENT + n: did.value for n, did in enumerate(KINDS)}),
+            "op": _looked_up(self._ops, {n: text(n) or None for n in set(self._ops)}),
+        }
+
+    def of_tensors(self) -> dict[str, Column]:
+        storages, others, known = self._storages, self._others, names(self._process)
+        told = {number: self._process.storage(number) for number in {*storages, *others}}
+
+        def of(numbers: Column, ask: Callable[[Any], Any]) -> Column:
+            values = {number: ask(each) if each else None for number, each in told.items()}
+            return _looked_up(numbers, values)
+
+        return {
+            "storage": [number or None for number in storages],
+            "other": [number or None for number in others],
+            "name": [known.get(a or b) for a, b in zip(storages, others, strict=True)],
+            "device": of(storages, lambda each: each.device),
+            "from_device": of(others, lambda each: each.device),
+            "bytes": of(storages, lambda each: each.nbytes),
+            "dtype": of(storages, lambda each: each.dtype or None),
+            "shape": of(storages, lambda each: each.shape),
+        }
+
+    def of_places(self) -> dict[str, Column]:
+        lines = {number: self._process.site(number) for number in set(self._sites)}
+
+        def of(place: int, ask: Callable[[Any], Any]) -> Column:
+            values = {n: ask(pair[place]) if pair[place] else None for n, pair in lines.items()}
+            return _looked_up(self._sites, values)
+
+        return {
+            "file": of(0, lambda each: each.file),
+            "line": of(0, lambda each: each.line),
+            "function": of(0, lambda each: each.function),
+            "by_file": of(1, lambda each: each.file),
+            "by_line": of(1, lambda each: each.line),
+            "by_function": of(1, lambda each: each.function),
+        }
 
 
 def _columns(rows: Sequence[Row]) -> Iterable[tuple[Any, ...]]:

@@ -108,7 +108,7 @@ def _arguments(event: Event) -> Traced:
 
 
 def _place(site: Site | None) -> str:
-    return f"{site.file}:{site.line} {site.function}".strip() if site else ""
+    return f"{site.place} {site.function}".strip() if site else ""
 
 
 def _counters(by_device: dict[str, Level], seconds: float, pid: int) -> Iterator[Traced]:

@@ -136,7 +136,7 @@ def _name(storage: Storage, timeline: RunTimeline, variables: Mapping[tuple[str,
 
 
 def _place(site: Site | None) -> str:
-    return f"{os.path.basename(site.file)}:{site.line}" if site is not None else ""
+    return site.short_place if site is not None else ""
 
 
 def _file(path: str, timeline: RunTimeline) -> FileFacts:

@@ -129,7 +129,7 @@ def _on_stream(event: Event) -> str:
     facts, by = event.facts, f" by {event.op}" * bool(event.op)
     told = f"{facts.get('does', 'used')} on {facts.get('stream', 'a stream')}{by}"
     library = event.by if event.site else None
-    return f"{told} [{short(library.file)}:{library.line}]" if library else told
+    return f"{told} [{place(library)}]" if library else told
 
 
 def _for_hook(event: Event) -> str:

@@ -1,93 +1,181 @@
-"""A recording begins: where its trail goes, and what its header says."""
+"""The recording that is on in this process: what it consists of, how it starts and ends."""
 
 from __future__ import annotations
 
+import atexit
 import os
-import platform
-import sys
-import threading
-import time
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-import torch
-
-from tensortrail.tracer.events.focus import Focus
-from tensortrail.tracer.noticing.written_checkpoints import Judge
-from tensortrail.tracer.recording.running import Session, running
-from tensortrail.tracer.recording.spawned_process import follow
+from tensortrail.tracer.audit.audit import AT_THE_END, Audit
+from tensortrail.tracer.events.names_at_end import name_what_lives
+from tensortrail.tracer.events.recorder import Recorder
+from tensortrail.tracer.hooks import all_hooks
+from tensortrail.tracer.noticing.written_checkpoints import Judge, WrittenCheckpoints
+from tensortrail.tracer.patching.late_imports import LateHooks
+from tensortrail.tracer.patching.patches import Patches
+from tensortrail.tracer.recording.explanations import Explanations
+from tensortrail.tracer.recording.forked_process import follow_forks
+from tensortrail.tracer.recording.libraries import loaded_versions
+from tensortrail.tracer.recording.options import Options
+from tensortrail.tracer.recording.stop import Stop
 from tensortrail.tracer.rehearsal.devices.spec import Spec
-from tensortrail.tracer.trail.kept_runs import keep_out_of_git
-from tensortrail.tracer.trail.run_files import DEFAULT_DIRECTORY
-from tensortrail.version import __version__
+from tensortrail.tracer.trail.writer import new_writer
+from tensortrail.tracer.watching.arming import arm, disarm
 
-__all__ = ["LIMIT", "AlreadyRecording", "Session", "begin", "run_name", "running"]
-
-LIMIT = 1 << 30
+_running: Session | None = None
 
 
-class AlreadyRecording(RuntimeError):
-    pass
+def running() -> Session | None:
+    return _running
 
 
-def begin(
-    directory: str | os.PathLike[str] | None = None,
-    focus: Focus | None = None,
-    limit: int = LIMIT,
-    argv: list[str] | None = None,
-    steps: range = range(0),
-    rehearse: Spec | None = None,
-    guard: bool = False,
-    verify: Judge | None = None,
-    audit: bool = False,
-    run: str = "",
-    worker: str = "",
-) -> Session:
-    """Start recording in this process. Raises OSError if the directory cannot be written.
+class Session:
+    """Use `tensortrail.trace()`; this is what it gives."""
 
-    `verify` judges what was just written; it is pickled with the processes that are spawned.
-    Processes that give the same name for `run` record one run, as `worker`s of it."""
-    if (already := running()) is not None:
-        raise AlreadyRecording(f"this process is recorded already, in {already.directory}")
-    run = run or run_name()
-    chosen = os.path.abspath(directory or os.path.join(DEFAULT_DIRECTORY, run))
-    Path(chosen).mkdir(parents=True, exist_ok=True)
-    if Path(DEFAULT_DIRECTORY).absolute() in Path(chosen).parents:
-        keep_out_of_git(Path(DEFAULT_DIRECTORY))
-    devices = rehearse.text if rehearse is not None else ""
-    header = {**_header(run, argv), "worker": worker, "rehearse": devices}
-    session = Session(
-        chosen, header, focus or Focus(), limit, steps, rehearse, guard, verify, audit
-    )
-    follow(session)
-    session.start()
-    return session
+    def __init__(self, directory: str, header: Mapping[str, Any], options: Options) -> None:
+        self.directory = directory
+        self.header = dict(header)
+        self.limit = options.limit
+        writer = new_writer(directory, self.header, self.limit)
+        self.recorder = Recorder(writer, options.focus)
+        self.recorder.steps = options.steps
+        self.recorder.joined = self._joined
+        self.stop_early: Stop | None = None
+        """What may stop the program before it destroys data."""
+        if options.guard:
+            self.header["guard"] = True
+            self._may_stop()
+        self.verify: Judge | None = None
+        if options.verify is not None:
+            self._verify(options.verify)
+        self.audit = Audit(self.recorder, directory, self.header.get("rank"))
+        if options.audit:
+            self.audit.begin()
+        self.explanations = Explanations(self.recorder, directory, lambda: self.header.get("rank"))
+        self._rehearse = options.rehearse
+        self._patches = Patches(self.recorder)
+        self.recorder.at_fork.append(self._patches.forked)
+        self._late = LateHooks()
 
+    def start(self) -> None:
+        global _running
+        _running = self
+        if self._rehearse is not None:
+            self._begin_rehearsal(self._rehearse)
+        self._late.install()
+        with self._patches.together():
+            for hook in all_hooks():
+                self._late.when_imported(hook.LIBRARY, self._installer(hook))
+        follow_forks(running)
+        atexit.register(self.recorder.close)
+        arm(self.recorder)
 
-def run_name() -> str:
-    """The same in all ranks that one launcher started on this machine."""
-    if "TORCHELASTIC_RUN_ID" in os.environ:
-        return f"{os.environ['TORCHELASTIC_RUN_ID']}-{os.getppid()}"
-    return f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+    def stop(self) -> None:
+        global _running
+        if _running is not self:
+            return
+        _running = None
+        if self.recorder.last_writers is not None:
+            self.recorder.guarded(lambda _: self.audit.snapshot(AT_THE_END))
+        self.recorder.guarded(name_what_lives)
+        self.recorder.writer.learn({"libraries": loaded_versions()})
+        self._late.remove()
+        disarm(self.recorder)
+        self._patches.undo()
+        self._end_rehearsal()
+        self.recorder.close()
+        atexit.unregister(self.recorder.close)
 
+    def _begin_rehearsal(self, spec: Spec) -> None:
+        from tensortrail.tracer.rehearsal.rehearsal import Rehearsal
 
-def _header(run: str, argv: list[str] | None) -> dict[str, Any]:
-    return {
-        "version": __version__,
-        "run": run,
-        "pid": os.getpid(),
-        "rank": _number("RANK"),
-        "local_rank": _number("LOCAL_RANK"),
-        "host": platform.node(),
-        "visible": os.environ.get("CUDA_VISIBLE_DEVICES", ""),
-        "argv": argv if argv is not None else list(sys.argv),
-        "cwd": os.getcwd(),
-        "python": sys.version.split()[0],
-        "torch": str(torch.__version__),
-        "thread": threading.current_thread().name,
-    }
+        stage = Rehearsal(spec)
+        stage.listen(self.recorder)
+        stage.start()
+        self.recorder.stage = stage
+        self.header["rehearse"] = spec.text
 
+    def _end_rehearsal(self) -> None:
+        if self.recorder.stage is not None:
+            self.recorder.stage.stop()
+            self.recorder.stage = None
+            self.header.pop("rehearse", None)
 
-def _number(variable: str) -> int | None:
-    value = os.environ.get(variable, "")
-    return int(value) if value.isdigit() else None
+    @contextmanager
+    def rehearsing(self, spec: Spec) -> Iterator[None]:
+        """Devices are simulated for a while in this thread and those it starts."""
+        disarm(self.recorder)
+        try:
+            self._begin_rehearsal(spec)
+            arm(self.recorder)
+            yield
+        finally:
+            disarm(self.recorder)
+            self._end_rehearsal()
+            arm(self.recorder)
+
+    @contextmanager
+    def guarding(self) -> Iterator[None]:
+        """The program is stopped for a while before what destroys data."""
+        self._may_stop()
+        try:
+            yield
+        finally:
+            self.recorder.may_stop = self.stop_early = None
+
+    @contextmanager
+    def verifying(self, judge: Judge) -> Iterator[None]:
+        """What the program writes is judged for a while."""
+        self._verify(judge)
+        try:
+            yield
+        finally:
+            self.recorder.written = self.verify = None
+
+    def _verify(self, judge: Judge) -> None:
+        self.recorder.written = WrittenCheckpoints(self.recorder, judge)
+        self.verify = judge
+
+    def _may_stop(self) -> None:
+        self.recorder.may_stop = self.stop_early = Stop(self.recorder)
+
+    @property
+    def trouble(self) -> str:
+        """What went wrong with the recording itself; the program did not notice."""
+        writer = self.recorder.writer
+        if writer.trouble:
+            return f"the trail ends early: {writer.trouble}"
+        return f"a defect of tensortrail's, please report it: {writer.fault}" * bool(writer.fault)
+
+    def ended_by(self, outcome: str) -> None:
+        """What ended the program, for the list of runs."""
+        self.recorder.writer.outcome = outcome
+
+    def name_what_lives(self) -> None:
+        """Weights get the names that they would have if the run ended now."""
+        self.recorder.guarded(name_what_lives)
+
+    def _joined(self, rank: int) -> None:
+        if self.header.get("rank") is None:
+            self.header["rank"] = rank
+            self.recorder.writer.learn({"rank": rank})
+
+    def child_header(self, name: str) -> dict[str, Any]:
+        return {
+            **self.header,
+            "worker": name,
+            "parent": os.getpid(),
+            "limit": self.limit,
+            "started_by": self.recorder.user_here(),
+        }
+
+    def _installer(self, hook: Any) -> Any:
+        def install() -> None:
+            try:
+                hook.install(self.recorder, self._patches)
+            except Exception as error:
+                self.recorder.trouble(error)
+
+        return install

@@ -15,7 +15,7 @@ from tensortrail.tracer.patching.late_imports import LateHooks
 if TYPE_CHECKING:
     from tensortrail.tracer.events.recorder import Run
     from tensortrail.tracer.noticing.written_checkpoints import Judge
-    from tensortrail.tracer.recording.running import Session
+    from tensortrail.tracer.recording.session import Session
 
 
 class Armed:
@@ -66,22 +66,17 @@ def resume(
     """A spawned child records into the parent's run."""
     from tensortrail.rules.timeline import Did
     from tensortrail.tracer.identity.sites import LIBRARY, OWNERS
-    from tensortrail.tracer.recording.running import Session
+    from tensortrail.tracer.recording.options import Options
+    from tensortrail.tracer.recording.session import Session
     from tensortrail.tracer.rehearsal.devices.spec import parse_spec
 
     with suppress(Exception):
         own = {**header, "pid": os.getpid()}
         spec = parse_spec(own["rehearse"]) if own.get("rehearse") else None
-        guard = bool(own.get("guard"))
-        session = Session(
-            directory,
-            own,
-            focus,
-            int(header["limit"]),
-            rehearse=spec,
-            guard=guard,
-            verify=verify,
+        options = Options(
+            focus, int(header["limit"]), rehearse=spec, guard=bool(own.get("guard")), verify=verify
         )
+        session = Session(directory, own, options)
         OWNERS["<string>"] = LIBRARY  # what starts a spawned child is no line of the user's
         session.recorder.of_thread.started_by = own.pop("started_by")
         follow(session)

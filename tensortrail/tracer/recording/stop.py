@@ -72,6 +72,6 @@ def _told(finding: Finding) -> str:
     ]
     changes += [fix.description for fix in finding.fixes]
     lines = [f"{finding.code} {finding.message}", "stopped before it happened"]
-    lines.append(f"at      {finding.site.file}:{finding.site.line}")
+    lines.append(f"at      {finding.site.place}")
     lines += [f"{'or' if place else 'change':<7} {text}" for place, text in enumerate(changes)]
     return "\n  ".join(lines)

@@ -12,7 +12,8 @@ pytest.importorskip("huggingface_hub")
 
 from tensortrail.doctor.checkpoint.examine import examine
 from tensortrail.findings import Safety, Severity
-from tests.doctor.checkpoint.damages import DAMAGES, Damage
+from tests.doctor.checkpoint.damages import DAMAGES
+from tests.doctor.checkpoint.damaging import Damage
 from tests.doctor.checkpoint.written import copy
 
 

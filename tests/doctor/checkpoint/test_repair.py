@@ -16,7 +16,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from tensortrail.cli import main
-from tests.doctor.checkpoint.damages import DAMAGES, single
+from tests.doctor.checkpoint.damages import DAMAGES
+from tests.doctor.checkpoint.damaging import single
 from tests.doctor.checkpoint.written import INDEX, copy, edit_index, shards, weights
 
 MENDED = (

@@ -17,7 +17,7 @@ from tensortrail.findings import Finding, Setting
 from tensortrail.rules import all_rules
 from tensortrail.tracer.reading.findings_of_run import findings
 from tensortrail.tracer.reading.timeline import open_run
-from tensortrail.tracer.recording import session
+from tensortrail.tracer.recording.begin import begin
 from tests.real.hf.models import halves, made
 
 FORMS = ("disk", "cpu+disk")
@@ -80,7 +80,7 @@ def _recorded_save(
 
 
 def _recorded(run: Path, what: Callable[[], object]) -> tuple[tuple[Finding, ...], str]:
-    running = session.begin(run)
+    running = begin(run)
     error = ""
     try:
         what()

@@ -12,7 +12,8 @@ for _name in ("torch", "accelerate"):
 from tensortrail.findings import Severity  # noqa: E402
 from tensortrail.rules import Did  # noqa: E402
 from tensortrail.tracer.reading.timeline import open_run  # noqa: E402
-from tensortrail.tracer.recording import session  # noqa: E402
+from tensortrail.tracer.recording.begin import begin  # noqa: E402
+from tensortrail.tracer.recording.options import Options  # noqa: E402
 from tensortrail.tracer.rehearsal.devices.spec import parse_spec  # noqa: E402
 from tests.rules.recorded import found, record, watched  # noqa: E402
 
@@ -126,7 +127,7 @@ def test_hooks_put_on_before_the_recording_began(tmp_path: Path) -> None:
     program.write_text(f"model(ids)\n{FUNCTIONAL}\n".replace('"cuda:0"', '"cpu"'), encoding="utf-8")
     names: dict[str, object] = {}
     exec(MODEL + 'accelerate.cpu_offload(model, execution_device="cpu")', names)
-    running = session.begin(tmp_path / "run")
+    running = begin(tmp_path / "run")
     try:
         exec(compile(program.read_bytes(), str(program), "exec"), names)
     except RuntimeError:
@@ -209,7 +210,7 @@ with align_module_device(model.head), torch.no_grad():
 
 def test_the_explanation_says_why_the_hook_did_not_act(tmp_path: Path) -> None:
     program = f"{MODEL}{SPREADS['cpu_offload']}\nremove_hook_from_module(model.head)\nmodel(ids)"
-    running = session.begin(tmp_path / "run", rehearse=parse_spec(GPUS))
+    running = begin(tmp_path / "run", Options(rehearse=parse_spec(GPUS)))
     try:
         exec(compile(program, "program.py", "exec"), {"__name__": "program"})
     except RuntimeError as error:

@@ -17,9 +17,9 @@ PROGRAM = """\
 import os, sys
 from types import FunctionType
 import tensortrail
-from tensortrail.tracer.recording import session
+from tensortrail.tracer.recording.begin import begin
 {before}
-running = session.begin(sys.argv[1])
+running = begin(sys.argv[1])
 {during}
 from transformers.modeling_utils import PreTrainedModel
 from accelerate.hooks import AlignDevicesHook

@@ -31,11 +31,12 @@ def gpus() -> Iterator[Any]:
 @pytest.fixture
 def explained(tmp_path: Path) -> Callable[[Callable[[], Any]], str]:
     """What the tracer says of the exception a function raises on simulated GPUs."""
-    from tensortrail.tracer.recording import session
+    from tensortrail.tracer.recording.begin import begin
+    from tensortrail.tracer.recording.options import Options
     from tensortrail.tracer.rehearsal.devices.spec import parse_spec
 
     def explanation(mistake: Callable[[], Any]) -> str:
-        running = session.begin(tmp_path / "trail", rehearse=parse_spec("cuda:2x4GiB"))
+        running = begin(tmp_path / "trail", Options(rehearse=parse_spec("cuda:2x4GiB")))
         try:
             mistake()
         except Exception as error:

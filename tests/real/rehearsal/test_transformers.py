@@ -134,7 +134,8 @@ def test_half_precision_weights_compute_in_half_precision(gpus: Any) -> None:
 
 
 def test_the_trainer_takes_both_gpus_in_half_precision_and_resumes(tmp_path: Path) -> None:
-    from tensortrail.tracer.recording import session
+    from tensortrail.tracer.recording.begin import begin
+    from tensortrail.tracer.recording.options import Options
 
     def trained_until(step: int) -> Any:
         rows = torch.arange(64).reshape(8, 8)
@@ -148,7 +149,7 @@ def test_the_trainer_takes_both_gpus_in_half_precision_and_resumes(tmp_path: Pat
         trainer.train(resume_from_checkpoint=step > 2)
         return trainer
 
-    running = session.begin(tmp_path / "trail", rehearse=parse_spec("cuda:2x4GiB"))
+    running = begin(tmp_path / "trail", Options(rehearse=parse_spec("cuda:2x4GiB")))
     try:
         trainer = trained_until(2)
         assert trainer.args.n_gpu == 2

@@ -154,8 +154,8 @@ def test_a_mapped_file_is_overwritten(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(
         "import sys, torch\n"
-        "from tensortrail.tracer.recording import session\n"
-        "session.begin(sys.argv[1])\n"
+        "from tensortrail.tracer.recording.begin import begin\n"
+        "begin(sys.argv[1])\n"
         "path = sys.argv[1] + '.pt'\n"
         "torch.save({'weight': torch.ones(512, 512)}, path)\n"
         "state = torch.load(path, mmap=True)\n"

@@ -11,7 +11,7 @@ import torch
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.reading.timeline import open_run
-from tensortrail.tracer.recording import session
+from tensortrail.tracer.recording.begin import begin
 
 
 class Own(torch.Tensor):  # type: ignore[misc]
@@ -19,7 +19,7 @@ class Own(torch.Tensor):  # type: ignore[misc]
 
 
 def told(folder: Path, load: Callable[[], Any]) -> list[tuple[Did, Any]]:
-    running = session.begin(folder)
+    running = begin(folder)
     try:
         load()
     finally:

@@ -16,7 +16,7 @@ from tensortrail.tracer.hooks.shared import safe_saves
 from tensortrail.tracer.hooks.torch import saves
 from tensortrail.tracer.patching.mode_stack import ours
 from tensortrail.tracer.reading.timeline import open_run
-from tensortrail.tracer.recording import session
+from tensortrail.tracer.recording.begin import begin
 from tensortrail.tracer.watching.mode import TrailMode
 
 
@@ -68,7 +68,7 @@ WATCHED: dict[str, Callable[[], Any]] = {
 
 
 def saved(folder: Path, data: Any, file: Any) -> tuple[list[Any], bytes]:
-    running = session.begin(folder)
+    running = begin(folder)
     try:
         torch.save(data, file)
         content = file.getvalue() if isinstance(file, io.BytesIO) else Path(file).read_bytes()

@@ -8,13 +8,14 @@ torch = pytest.importorskip("torch")
 
 from tensortrail.rules import Did  # noqa: E402
 from tensortrail.tracer.reading.timeline import open_run  # noqa: E402
-from tensortrail.tracer.recording import session  # noqa: E402
+from tensortrail.tracer.recording.begin import begin  # noqa: E402
+from tensortrail.tracer.recording.options import Options  # noqa: E402
 from tensortrail.tracer.rehearsal.devices.spec import parse_spec  # noqa: E402
 
 
 def test_waiting_is_in_the_trail(tmp_path: Path) -> None:
     before = torch.cuda.synchronize
-    running = session.begin(tmp_path / "run", rehearse=parse_spec("cuda"))
+    running = begin(tmp_path / "run", Options(rehearse=parse_spec("cuda")))
     try:
         stream, event = torch.cuda.Stream(), torch.cuda.Event()
         event.record(stream)

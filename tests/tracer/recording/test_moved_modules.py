@@ -14,7 +14,7 @@ from torch import nn
 
 from tensortrail.rules.timeline import Did, Event
 from tensortrail.tracer.reading.timeline import open_run
-from tensortrail.tracer.recording import session
+from tensortrail.tracer.recording.begin import begin
 from tensortrail.tracer.watching import moved_parameters
 
 
@@ -65,7 +65,7 @@ def told(folder: Path, short: bool, patch: pytest.MonkeyPatch) -> Iterator[list[
     """What a recording says, filled in at its end; by the mode alone unless `short`."""
     if not short:
         patch.setattr(moved_parameters, "MOVERS", {})
-    running = session.begin(folder)
+    running = begin(folder)
     said: list[Any] = []
     try:
         yield said
@@ -106,7 +106,7 @@ def test_it_tells_the_same(
 
 
 def test_the_mode_is_off_meanwhile_and_on_afterwards(tmp_path: Path) -> None:
-    running = session.begin(tmp_path)
+    running = begin(tmp_path)
     try:
         net, seen = Net(), []
         compatible = torch._has_compatible_shallow_copy_type
@@ -138,7 +138,7 @@ class Odd(nn.Linear):  # type: ignore[misc]
 def test_what_is_not_torch_s_own_is_left_to_the_mode(tmp_path: Path) -> None:
     tagged = nn.Linear(4, 4)
     tagged.register_buffer("tag", torch.ones(5).as_subclass(Tagged))
-    running = session.begin(tmp_path)
+    running = begin(tmp_path)
     try:
         nn.Sequential(Odd(2, 2)).to(torch.float64)
         tagged.to("meta")

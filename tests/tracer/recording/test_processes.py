@@ -330,8 +330,8 @@ def test_children_without_torch_do_not_get_it(tmp_path: Path) -> None:
     program.write_text(
         "import multiprocessing, sys, plain\n"
         "if __name__ == '__main__':\n"
-        "    from tensortrail.tracer.recording import session\n"
-        "    running = session.begin(sys.argv[1])\n"
+        "    from tensortrail.tracer.recording.begin import begin\n"
+        "    running = begin(sys.argv[1])\n"
         "    child = multiprocessing.get_context('spawn').Process(target=plain.work)\n"
         "    child.start()\n"
         "    child.join()\n"
@@ -349,8 +349,8 @@ def test_children_that_import_torch_late_are_recorded(tmp_path: Path) -> None:
     program.write_text(
         "import multiprocessing, sys, late\n"
         "if __name__ == '__main__':\n"
-        "    from tensortrail.tracer.recording import session\n"
-        "    running = session.begin(sys.argv[1])\n"
+        "    from tensortrail.tracer.recording.begin import begin\n"
+        "    running = begin(sys.argv[1])\n"
         "    child = multiprocessing.get_context('spawn').Process(target=late.work)\n"
         "    child.start()\n"
         "    child.join()\n"

@@ -12,13 +12,14 @@ import torch
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.focus import parse_focus
 from tensortrail.tracer.reading.timeline import open_run
-from tensortrail.tracer.recording import session
+from tensortrail.tracer.recording.begin import begin
+from tensortrail.tracer.recording.options import Options
 from tensortrail.tracer.recording.session import Session
 
 
 @contextmanager
 def recording(folder: Path, focus: str = "") -> Iterator[Session]:
-    running = session.begin(folder / "run", focus=parse_focus(focus))
+    running = begin(folder / "run", Options(focus=parse_focus(focus)))
     try:
         yield running
     finally:

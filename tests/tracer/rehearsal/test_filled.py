@@ -15,7 +15,8 @@ from tensortrail.tracer.explaining.memory_table import by_kind, table
 from tensortrail.tracer.exports.closing import closing
 from tensortrail.tracer.exports.text import render
 from tensortrail.tracer.reading.timeline import open_run
-from tensortrail.tracer.recording import session
+from tensortrail.tracer.recording.begin import begin
+from tensortrail.tracer.recording.options import Options
 from tensortrail.tracer.rehearsal.devices.spec import parse_spec
 from tests.rules.recorded import found, record
 
@@ -41,7 +42,7 @@ KIB = 1 << 10
 def test_every_byte_is_in_one_row_and_what_grows_is_named(tmp_path: Path) -> None:
     program = tmp_path / "train.py"
     program.write_text(PROGRAM)
-    running = session.begin(tmp_path / "run", rehearse=parse_spec("cuda:1x3MiB"))
+    running = begin(tmp_path / "run", Options(rehearse=parse_spec("cuda:1x3MiB")))
     try:
         with pytest.raises(torch.OutOfMemoryError) as caught:
             exec(compile(PROGRAM, str(program), "exec"), {"__name__": "train"})

@@ -10,12 +10,13 @@ pytest.importorskip("torch")
 
 import torch
 
-from tensortrail.tracer.recording import session
+from tensortrail.tracer.recording.begin import begin
+from tensortrail.tracer.recording.options import Options
 from tensortrail.tracer.rehearsal.devices.spec import parse_spec
 
 
 def test_parameters_are_named(tmp_path: Path) -> None:
-    running = session.begin(tmp_path, rehearse=parse_spec("cuda:1x64MiB"))
+    running = begin(tmp_path, Options(rehearse=parse_spec("cuda:1x64MiB")))
     try:
         model = torch.nn.Sequential(torch.nn.Linear(2048, 4096, bias=False)).to("cuda")
         with pytest.raises(torch.OutOfMemoryError) as caught:

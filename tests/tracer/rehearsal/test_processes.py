@@ -14,7 +14,8 @@ pytest.importorskip("torch")
 
 import torch
 
-from tensortrail.tracer.recording import session
+from tensortrail.tracer.recording.begin import begin
+from tensortrail.tracer.recording.options import Options
 from tensortrail.tracer.rehearsal.devices.spec import parse_spec
 from tensortrail.tracer.rehearsal.rehearsal import Rehearsal
 from tests import warm
@@ -40,7 +41,7 @@ def in_thread(work: Callable[[], Any]) -> Any:
 
 
 def test_threads_of_a_recording_know_the_devices(tmp_path: Path) -> None:
-    running = session.begin(tmp_path, rehearse=parse_spec("cuda:2"))
+    running = begin(tmp_path, Options(rehearse=parse_spec("cuda:2")))
     try:
         given = torch.ones(2, device="cuda")
         made = in_thread(lambda: (torch.ones(2, device="cuda:1"), given * 2))

@@ -14,7 +14,8 @@ pytest.importorskip("torch")
 import torch
 
 from tensortrail.tracer.explaining.causes import match, type_name_of
-from tensortrail.tracer.recording import session
+from tensortrail.tracer.recording.begin import begin
+from tensortrail.tracer.recording.options import Options
 from tensortrail.tracer.rehearsal.devices.spec import parse_spec
 from tensortrail.tracer.rehearsal.rehearsal import Rehearsal
 from tests.tracer.rehearsal.legal import LEGAL
@@ -29,7 +30,7 @@ TWO = parse_spec("cuda:2x8GiB")
 
 @contextmanager
 def _recorded(folder: Path) -> Iterator[None]:
-    running = session.begin(folder, rehearse=TWO)
+    running = begin(folder, Options(rehearse=TWO))
     try:
         yield
     finally:

@@ -14,7 +14,8 @@ from torch.overrides import TorchFunctionMode  # noqa: E402
 
 from tensortrail.rules.timeline import Did  # noqa: E402
 from tensortrail.tracer.reading.timeline import open_run  # noqa: E402
-from tensortrail.tracer.recording import session  # noqa: E402
+from tensortrail.tracer.recording.begin import begin  # noqa: E402
+from tensortrail.tracer.recording.options import Options  # noqa: E402
 from tensortrail.tracer.rehearsal.devices.spec import parse_spec  # noqa: E402
 from tensortrail.tracer.rehearsal.operations.simulation import Simulation  # noqa: E402
 from tensortrail.tracer.watching.move_watches import MOVES as WATCH  # noqa: E402
@@ -26,7 +27,7 @@ Told = list[tuple[str, str, Any]]
 def _told(folder: Path, program: Callable[[Any], Any], rehearse: str = "cuda") -> Told:
     """Of the moves of a program that is given four numbers."""
     given = torch.ones(4)
-    running = session.begin(folder, rehearse=parse_spec(rehearse) if rehearse else None)
+    running = begin(folder, Options(rehearse=parse_spec(rehearse) if rehearse else None))
     try:
         program(given)
     finally:

@@ -12,7 +12,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from tensortrail.tracer.reading.timeline import open_run  # noqa: E402
-from tensortrail.tracer.recording import session  # noqa: E402
+from tensortrail.tracer.recording.begin import begin  # noqa: E402
+from tensortrail.tracer.recording.options import Options  # noqa: E402
 from tensortrail.tracer.rehearsal.devices.spec import parse_spec  # noqa: E402
 from tensortrail.tracer.rehearsal.operations import short_moves  # noqa: E402
 from tensortrail.tracer.rehearsal.operations.ask_mode import AskMode  # noqa: E402
@@ -64,7 +65,7 @@ PROGRAMS = (
 
 def _told(folder: Path, program: Callable[[], list[Any]]) -> tuple[list[Any], list[Any]]:
     torch.manual_seed(0)
-    running = session.begin(folder, rehearse=parse_spec("cuda:2x1MiB"))
+    running = begin(folder, Options(rehearse=parse_spec("cuda:2x1MiB")))
     try:
         made = program()
         said = [(str(each.device), type(each).__name__, each.cpu().tolist()) for each in made]

@@ -9,7 +9,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from tensortrail.tracer.recording import session
+from tensortrail.tracer.recording.begin import begin
+from tensortrail.tracer.recording.options import Options
 from tensortrail.tracer.rehearsal.devices.spec import parse_spec
 
 
@@ -20,7 +21,7 @@ def test_a_thread_that_outlives_the_recording_leaves_no_fault(tmp_path: Path) ->
         going.set()
         over.wait(30)
 
-    running = session.begin(tmp_path / "run", rehearse=parse_spec("cuda"))
+    running = begin(tmp_path / "run", Options(rehearse=parse_spec("cuda")))
     thread = threading.Thread(target=work)
     thread.start()
     going.wait(30)

@@ -17,6 +17,7 @@ import pytest
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.reading.timeline import open_run
 from tensortrail.tracer.recording import session
+from tensortrail.tracer.recording.begin import begin
 from tensortrail.tracer.trail.layout import CODE
 from tensortrail.tracer.trail.reader import read_part
 from tensortrail.tracer.trail.writer import TrailWriter
@@ -30,10 +31,10 @@ CREATE = CODE[Did.CREATE]
 
 def program(folder: Path, source: str, *more: str) -> subprocess.Popen[str]:
     before = "import os, signal, sys, time, torch\n"
-    before += "from tensortrail.tracer.recording import session\n"
-    begin = "running = session.begin(sys.argv[1])\n"
+    before += "from tensortrail.tracer.recording.begin import begin\n"
+    before += "running = begin(sys.argv[1])\n"
     return subprocess.Popen(
-        [sys.executable, "-c", before + begin + source, str(folder / "run"), *more],
+        [sys.executable, "-c", before + source, str(folder / "run"), *more],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -131,9 +132,9 @@ def test_a_full_file_system(tmp_path: Path) -> None:
 def test_a_directory_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("mine")
     with pytest.raises(OSError, match="taken"):
-        session.begin(tmp_path / "taken")
+        begin(tmp_path / "taken")
     with pytest.raises(OSError, match="taken"):
-        session.begin(tmp_path / "taken" / "below")
+        begin(tmp_path / "taken" / "below")
     assert (tmp_path / "taken").read_text() == "mine"
     assert session.running() is None
 
@@ -146,10 +147,10 @@ def test_a_directory_that_may_not_be_written(
 
     monkeypatch.setattr(os, "open", refuses)
     with pytest.raises(PermissionError, match="Permission denied"):
-        session.begin(tmp_path / "run")
+        begin(tmp_path / "run")
     monkeypatch.undo()
     assert session.running() is None
-    session.begin(tmp_path / "run").stop()
+    begin(tmp_path / "run").stop()
 
 
 def test_a_forked_child_that_may_not_write_goes_on(tmp_path: Path) -> None:
@@ -183,7 +184,7 @@ def test_two_runs_in_one_directory(tmp_path: Path) -> None:
     import torch
 
     for size in (3, 4):
-        running = session.begin(tmp_path / "run")
+        running = begin(tmp_path / "run")
         running.header["run"] = f"run {size}"
         torch.zeros(size)
         running.stop()

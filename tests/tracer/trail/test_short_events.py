@@ -11,7 +11,7 @@ import torch
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.reading.timeline import open_run
-from tensortrail.tracer.recording import session
+from tensortrail.tracer.recording.begin import begin
 from tensortrail.tracer.trail.layout import CODE, FREED, KIND, SHORT, STORAGE
 from tensortrail.tracer.trail.part import Part
 from tensortrail.tracer.trail.reader import read_part
@@ -183,7 +183,7 @@ def test_a_damaged_frame_takes_no_other_with_it(tmp_path: Path) -> None:
 
 
 def test_a_recorded_loop_is_whole(tmp_path: Path) -> None:
-    running = session.begin(tmp_path / "run")
+    running = begin(tmp_path / "run")
     ones, kept = torch.ones(4), []
     for number in range(5000):
         made = ones.to("meta")

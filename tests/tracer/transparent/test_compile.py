@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 from torch._dynamo.testing import CompileCounterWithBackend  # noqa: E402
 from torch._dynamo.utils import counters  # noqa: E402
 
-from tensortrail.tracer.recording import session  # noqa: E402
+from tensortrail.tracer.recording.begin import begin  # noqa: E402
 from tests.tracer.transparent.twice import same  # noqa: E402
 
 pytestmark = pytest.mark.long
@@ -44,7 +44,7 @@ def measured(make: Callable[[], Program], order: str, directory: Path, backend: 
     graphs = []
     for step in order:
         if step == "t":
-            running = session.begin(directory)
+            running = begin(directory)
         elif step == "s":
             running.stop()
             assert not running.trouble

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 from torch._dynamo.exc import Unsupported  # noqa: E402
 
 from tensortrail.tracer.patching.mode_stack import ours  # noqa: E402
-from tensortrail.tracer.recording import session  # noqa: E402
+from tensortrail.tracer.recording.begin import begin  # noqa: E402
 from tensortrail.tracer.watching.mode import TrailMode  # noqa: E402
 
 
@@ -23,7 +23,7 @@ def breaks(x: Any) -> Any:
 
 def test_the_mode_is_on_again(tmp_path: Path) -> None:
     torch._dynamo.reset()
-    running = session.begin(tmp_path)
+    running = begin(tmp_path)
     try:
         whole = torch.compile(breaks, backend="eager", fullgraph=True)
         for _ in range(2):

@@ -170,6 +170,7 @@ def test_the_mode_is_back_after_an_error_in_compiled_code(tmp_path: Path) -> Non
 
 def test_stopping_inside_of_a_compiled_region(tmp_path: Path) -> None:
     from tensortrail.tracer.recording import session
+    from tensortrail.tracer.recording.begin import begin
 
     @torch._dynamo.disable  # type: ignore[untyped-decorator]
     def stops() -> None:
@@ -180,7 +181,7 @@ def test_stopping_inside_of_a_compiled_region(tmp_path: Path) -> None:
         stops()
         return y.cos()
 
-    session.begin(tmp_path)
+    begin(tmp_path)
     x = torch.ones(3)
     assert same(torch.compile(program, backend="eager")(x), x.sin().cos())
     assert torch._C._len_torch_function_stack() == 0

@@ -17,7 +17,7 @@ BEFORE = """
 import hashlib, os, sys
 from pathlib import Path
 import torch, torch.distributed as dist
-from tensortrail.tracer.recording import session
+from tensortrail.tracer.recording.begin import begin
 from tests.tracer.transparent.twice import same
 
 def trained(model, loss, steps=3):
@@ -202,7 +202,7 @@ def main(rank, file, directory, *names):
     for name in names:
         program = globals()[name]
         alone = program()
-        running = session.begin(directory)
+        running = begin(directory)
         traced = program()
         running.stop()
         after = program()

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 from torch.overrides import TorchFunctionMode  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
-from tensortrail.tracer.recording import session  # noqa: E402
+from tensortrail.tracer.recording.begin import begin  # noqa: E402
 from tests.tracer.transparent.twice import recorded, same_twice  # noqa: E402
 
 
@@ -186,14 +186,14 @@ def stack() -> list[str]:
 
 def test_a_recording_that_begins_inside_of_a_mode_and_ends_outside(tmp_path: Path) -> None:
     with Calls():
-        running = session.begin(tmp_path)
+        running = begin(tmp_path)
     assert stack() == ["TrailMode"]
     running.stop()
     assert stack() == []
 
 
 def test_a_recording_that_begins_outside_of_a_mode_and_ends_inside(tmp_path: Path) -> None:
-    running = session.begin(tmp_path)
+    running = begin(tmp_path)
     with Calls():
         running.stop()
         assert stack() == ["Calls"]
@@ -202,7 +202,7 @@ def test_a_recording_that_begins_outside_of_a_mode_and_ends_inside(tmp_path: Pat
 
 def test_a_recording_that_begins_inside_of_a_device_and_ends_outside(tmp_path: Path) -> None:
     with torch.device("meta"):
-        running = session.begin(tmp_path)
+        running = begin(tmp_path)
     assert torch.ones(2).device.type == "cpu"
     running.stop()
     assert stack() == []

@@ -20,6 +20,7 @@ torch = pytest.importorskip("torch")
 
 import tensortrail  # noqa: E402
 from tensortrail.tracer.recording import session  # noqa: E402
+from tensortrail.tracer.recording.begin import AlreadyRecording, begin  # noqa: E402
 from tests.tracer.transparent.twice import recorded  # noqa: E402
 
 for _name in ("torch._dynamo.eval_frame", "torch._dynamo.callback", "torch.distributed.checkpoint"):
@@ -94,7 +95,7 @@ def test_everything_is_as_it_was(tmp_path: Path) -> None:
 
 
 def test_nothing_refers_to_a_recording_that_ended(tmp_path: Path) -> None:
-    running = session.begin(tmp_path)
+    running = begin(tmp_path)
     busy()
     running.stop()
     recorder = weakref.ref(running.recorder)
@@ -112,7 +113,7 @@ def test_inherited_methods_are_inherited_again(tmp_path: Path) -> None:
 
 def test_a_wrapper_that_somebody_wrapped_passes_through(tmp_path: Path) -> None:
     original = torch.save
-    running = session.begin(tmp_path)
+    running = begin(tmp_path)
     inner = torch.save
     calls: list[Any] = []
 
@@ -133,18 +134,18 @@ def test_a_wrapper_that_somebody_wrapped_passes_through(tmp_path: Path) -> None:
 
 def test_a_second_recording_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
     with recorded(tmp_path / "a") as running:
-        with pytest.raises(session.AlreadyRecording, match="recorded already"):
-            session.begin(tmp_path / "b")
+        with pytest.raises(AlreadyRecording, match="recorded already"):
+            begin(tmp_path / "b")
         assert session.running() is running
         assert not (tmp_path / "b").exists()
     assert session.running() is None
 
 
 def test_stopping_twice_is_harmless(tmp_path: Path) -> None:
-    first = session.begin(tmp_path / "a")
+    first = begin(tmp_path / "a")
     first.stop()
     first.stop()
-    second = session.begin(tmp_path / "b")
+    second = begin(tmp_path / "b")
     first.stop()
     assert session.running() is second
     second.stop()
@@ -154,18 +155,18 @@ def test_a_directory_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path
     was = state()
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError):
-        session.begin(tmp_path / "file" / "run")
+        begin(tmp_path / "file" / "run")
     assert session.running() is None
     assert state() == was
 
 
 def test_stopped_in_another_thread(tmp_path: Path) -> None:
-    running = session.begin(tmp_path)
+    running = begin(tmp_path)
     thread = threading.Thread(target=running.stop)
     thread.start()
     thread.join()
     assert torch.equal(torch.ones(2).to(torch.float64), torch.ones(2, dtype=torch.float64))
-    session.begin(tmp_path / "b").stop()
+    begin(tmp_path / "b").stop()
     assert torch._C._len_torch_function_stack() <= 1
 
 

@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("expecttest")
 
-from tensortrail.tracer.recording import session  # noqa: E402
+from tensortrail.tracer.recording.begin import begin  # noqa: E402
 
 
 def test_torchs_own_test_case_finds_no_mode_left_on(tmp_path: Path) -> None:
@@ -22,7 +22,7 @@ def test_torchs_own_test_case_finds_no_mode_left_on(tmp_path: Path) -> None:
             assert self.made.sum() == 2.0
 
     before = common_utils.TestCase._prev_torch_function_mode_stack_len
-    running = session.begin(tmp_path / "run")
+    running = begin(tmp_path / "run")
     try:
         result = unittest.TestResult()
         Own("test_it").run(result)

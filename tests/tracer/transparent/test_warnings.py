@@ -175,12 +175,13 @@ def main():
 
 
 def test_simulated_devices(tmp_path: Path) -> None:
-    from tensortrail.tracer.recording import session
+    from tensortrail.tracer.recording.begin import begin
+    from tensortrail.tracer.recording.options import Options
     from tensortrail.tracer.rehearsal.devices.spec import Spec
 
     source = "import torch\nx = torch.ones(2, 3, 4)\ndef main():\n    x.T\n"
     alone = ran(source)
-    running = session.begin(tmp_path, rehearse=Spec())
+    running = begin(tmp_path, Options(rehearse=Spec()))
     try:
         assert ran(source.replace("4)", "4, device='cuda')")) == alone
     finally:

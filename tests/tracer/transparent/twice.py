@@ -11,12 +11,13 @@ from typing import Any
 import torch
 
 from tensortrail.tracer.recording import session
+from tensortrail.tracer.recording.begin import begin
 
 
 @contextmanager
 def recorded(directory: Path) -> Iterator[session.Session]:
     """A recording that must not have had a fault of its own."""
-    running = session.begin(directory)
+    running = begin(directory)
     try:
         yield running
     finally:

@@ -57,7 +57,7 @@ def unended(everyone: Sequence[End]) -> Iterator[str]:
     for group in alike.values():
         end, last = group[0], group[-1].last
         until = f"-{last:.1f}" if f"{last:.1f}" != f"{end.last:.1f}" else ""
-        at = f", at {sentences.short(end.site.file)}:{end.site.line}" if end.site else ""
+        at = f", at {sentences.place(end.site)}" if end.site else ""
         yield (
             f"{named(each.label for each in group)} {_without(len(group))}: last seen after "
             f"{end.last:.1f}{until} s{at}{_standing(end, lost)}"
