@@ -94,7 +94,8 @@ class Run(AbstractContextManager["Run"]):
         if running is None:
             return
         if isinstance(error, Exception):
-            self.explanation = running.explanations.explained(error)
+            ends = self._joined is None
+            self.explanation = running.explanations.explained(error, ends=ends)
         if self._joined is not None:
             self._joined.close()
             return

@@ -5,14 +5,12 @@ from __future__ import annotations
 import io
 from collections import Counter
 from collections.abc import Iterator
-from itertools import islice
 from typing import Any
 
 from tensortrail.inert import inert
 from tensortrail.plurals import counted
 from tensortrail.rules.shared.refused_memory import filled_of
 from tensortrail.rules.shared.sizes import memory
-from tensortrail.rules.shared.told_causes import told_causes
 from tensortrail.rules.timeline import Did, Event
 from tensortrail.tracer.explaining import memory_table
 from tensortrail.tracer.exports.model_placements import placed
@@ -44,7 +42,6 @@ def render(timeline: RunTimeline, *, color: bool = False, width: int = 100) -> s
 
 def _parts(timeline: RunTimeline, summary: Summary, width: int) -> Iterator[Any]:
     yield _head(timeline, summary)
-    yield from _ended(timeline)
     yield from _ranks(timeline)
     yield from _moves(summary)
     yield from _devices(summary, timeline, BARS_SHOWN if width >= WIDE else BARS_SHOWN // 3)
@@ -75,21 +72,6 @@ def _head(timeline: RunTimeline, summary: Summary) -> Any:
     if open_ended:
         facts.append(f"{counted(open_ended, 'process')} without a recorded end")
     return Text.assemble((inert(program), "bold"), "\n", (" · ".join(facts), "dim"))
-
-
-def _ended(timeline: RunTimeline) -> Iterator[Any]:
-    from rich.table import Table
-    from rich.text import Text
-
-    for told in islice(told_causes(timeline), ROWS):
-        event = told.event
-        yield Text.assemble(
-            "\n", ("What ended the run", "bold"), f": {inert(event.op)} at {inert(_where(event))}"
-        )
-        lines = Table.grid(padding=(0, 2))
-        for name, text in (("cause", told.cause), ("change", told.change)):
-            lines.add_row(Text(f"  {name}", "bold"), Text(inert(text)))
-        yield lines
 
 
 def _table(title: str, *columns: tuple[str, str]) -> Any:
