@@ -36,10 +36,10 @@ model = nn.Linear(3, 1)
 loss = nn.functional.mse_loss(model(torch.ones(3, 3)), torch.zeros(3, 1), reduction="none")
 loss.backward()
 """
-ROW = """\
+LABEL = """\
 import torch
-rows = torch.nn.Embedding(10, 4)
-rows(torch.tensor([3, 12]))
+scores = torch.rand(2, 3)
+torch.nn.functional.cross_entropy(scores, torch.tensor([0, 7]))
 """
 STANDING = """\
 import torch
@@ -47,7 +47,7 @@ model = torch.nn.Linear(3, 2, device="meta")
 model(torch.ones(2, 3)).sum().item()
 """
 IN_FRAMES = "RuntimeError: `loss` has 3 values, and a backward pass begins at one"
-IN_TABLE = "IndexError: A row is looked up that the table does not have."
+IN_TABLE = "IndexError: A label is"
 
 
 def program(folder: Path, source: str) -> CodeType:
@@ -66,7 +66,7 @@ def failed(folder: Path, source: str) -> Run:
 
 @pytest.mark.parametrize(
     ("source", "line", "message"),
-    [(LOSS, 5, IN_FRAMES), (ROW, 3, IN_TABLE)],
+    [(LOSS, 5, IN_FRAMES), (LABEL, 3, IN_TABLE)],
     ids=["frames", "table"],
 )
 def test_what_ended_a_run_is_a_finding(
@@ -158,25 +158,25 @@ def test_a_finding_of_a_rule_is_told_in_its_place(tmp_path: Path) -> None:
 
 
 def test_a_run_that_handles_it_has_none(tmp_path: Path) -> None:
-    handled = f"try:\n    {ROW.splitlines()[2]}\nexcept IndexError:\n    pass\n"
-    code = program(tmp_path, "\n".join([*ROW.splitlines()[:2], handled]))
+    handled = f"try:\n    {LABEL.splitlines()[2]}\nexcept IndexError:\n    pass\n"
+    code = program(tmp_path, "\n".join([*LABEL.splitlines()[:2], handled]))
     with tensortrail.trace(tmp_path / "run") as run:
         exec(code, {})
     assert not run.findings()
 
 
 def test_an_inner_block_does_not_end_the_run(tmp_path: Path) -> None:
-    code = program(tmp_path, ROW)
+    code = program(tmp_path, LABEL)
     with tensortrail.trace(tmp_path / "run") as run:
         with pytest.raises(IndexError), tensortrail.trace() as inner:
             exec(code, {})
-        assert "a row is looked up" in inner.explanation.lower()
+        assert "a label is" in inner.explanation.lower()
     assert not run.findings()
 
 
 def test_a_handled_exception_that_is_asked_about_does_not(tmp_path: Path) -> None:
     """Nor is it taken for what ended the run later; a test that failed is."""
-    code = program(tmp_path, ROW)
+    code = program(tmp_path, LABEL)
 
     def explained(run: Run, phase: str) -> str:
         try:
@@ -188,8 +188,8 @@ def test_a_handled_exception_that_is_asked_about_does_not(tmp_path: Path) -> Non
     with tensortrail.trace(tmp_path / "run") as run:
         assert explained(run, "test_other")
         assert not run.findings()
-        run.failed("test_row")
-        assert explained(run, "test_row")
+        run.failed("test_label")
+        assert explained(run, "test_label")
         assert [each.code for each in run.findings()] == [CODE]
     assert not run.findings(), "it ended well"
 
