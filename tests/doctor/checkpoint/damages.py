@@ -297,6 +297,18 @@ def entry_for_another_shard(folder: Path) -> None:
 
 
 @damage("sharded", "CKP822")
+def entries_of_two_shards_swapped(folder: Path) -> None:
+    one, other = shards(folder)[1].name, shards(folder)[2].name
+    swapped = {one: other, other: one}
+
+    def swap(index: Any) -> None:
+        told = index["weight_map"]
+        told.update({key: swapped.get(name, name) for key, name in told.items()})
+
+    edit_index(folder, swap)
+
+
+@damage("sharded", "CKP822")
 def entry_for_nothing(folder: Path) -> None:
     other = shards(folder)[0].name
     edit_index(folder, lambda index: index["weight_map"].update({"layers.9.norm.weight": other}))
