@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensortrail.cli.console import say, wants_color
 from tensortrail.cli.exit_codes import FOUND, STOPPED
+from tensortrail.files import from_here
 from tensortrail.rules.runs.cause_told import CauseTold
 from tensortrail.standard_error import write_beside
 from tensortrail.tracer.identity.unrecorded_frames import without_our_frames
@@ -122,7 +123,7 @@ class Ending:
 
         for line in self._lines_before(timeline, report):
             say(f"tensortrail: {line}")
-        shown = os.path.relpath(self._running.directory)
+        shown = from_here(self._running.directory)
         told = self._told(report) if self._explained else None
         write_beside(closing(timeline, report.findings, shown, color, self.ended, told))
 

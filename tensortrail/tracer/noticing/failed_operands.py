@@ -12,7 +12,7 @@ from typing import Any
 
 from tensortrail.rules.shared.told_causes import CAUSE, CHANGE
 from tensortrail.rules.timeline import Did
-from tensortrail.tracer.identity.errors_behind import with_those_behind
+from tensortrail.tracer.identity.errors_behind import can_be_told, with_those_behind
 from tensortrail.tracer.identity.lines_behind import lies_on, lines_behind
 from tensortrail.tracer.identity.model_names import ModelNames
 from tensortrail.tracer.identity.sites import Place
@@ -147,6 +147,8 @@ class Failures:
 
     def ended_by(self, error: BaseException) -> None:
         """`escaped`, in a process that explains nothing: the explanation of its parent may."""
+        if not can_be_told(error):
+            return
         self.escaped(error)
         if CAUSE in self.known:
             self.tell(error, {name: self.known[name] for name in (CAUSE, CHANGE)})

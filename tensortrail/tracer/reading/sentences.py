@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 
+from tensortrail.files import here
 from tensortrail.findings import Site
 from tensortrail.rules.shared import sizes
 from tensortrail.rules.shared.told_causes import CAUSE
@@ -239,5 +240,5 @@ def short(file: str) -> str:
 
 def below_here(file: str) -> str:
     """Relative, if it lies below the folder we are in."""
-    here = os.getcwd() + os.sep
-    return file[len(here) :] if file.startswith(here) else file
+    above = here()
+    return file.removeprefix(above + os.sep) if above else file

@@ -38,8 +38,11 @@ class Explanations:
         are. If it `ends` the program or a test, the run keeps a cause that is no finding."""
         from tensortrail.tracer.explaining.causes import chain
         from tensortrail.tracer.explaining.explanation import explain
+        from tensortrail.tracer.identity.errors_behind import can_be_told
 
         recorder = self._recorder
+        if not can_be_told(error):
+            return ""
         recorder.guarded(lambda of: of.failures.escaped(error))
         failures = recorder.failures
         errors = list(chain(error))
