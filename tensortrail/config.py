@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -10,6 +11,8 @@ from tensortrail import toml
 from tensortrail.files import read
 
 _LARGEST = 10_000_000
+_TABLE = re.compile(rb"^\[tool\.(t[\w-]{7,14})\b", re.MULTILINE)
+"""Of the length of our name."""
 FORMATS = (
     "text", "concise", "json", "sarif", "github", "gitlab", "junit", "rdjson", "lintrunner",
     "markdown",
@@ -85,11 +88,11 @@ def keys() -> list[str]:
     return [each.replace("_", "-") for each in Config._fields if each not in _INTERNAL]
 
 
-def nearest(name: str, names: list[str]) -> str:
+def nearest(name: str, names: list[str], alike: float = 0.6) -> str:
     """ " (did you mean ...?)", or nothing."""
     from difflib import get_close_matches
 
-    close = get_close_matches(name, names, n=1)
+    close = get_close_matches(name, names, 1, alike)
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
@@ -99,9 +102,10 @@ def _table(path: str, named: bool = False) -> Mapping[str, Any] | None:
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from error
     if not named and b"tensortrail" not in data:
+        _refuse_mistyped(path, data)
         return None
     try:
-        parsed = toml.parsed(data.decode("utf-8"))
+        parsed = toml.parsed(data.decode("utf-8-sig"))
     except ValueError as error:
         raise ConfigError(f"{path}: no valid TOML: {error}") from error
     except RecursionError as error:
@@ -110,7 +114,17 @@ def _table(path: str, named: bool = False) -> Mapping[str, Any] | None:
     table = tool.get("tensortrail") if isinstance(tool, dict) else None
     if table is not None and not isinstance(table, dict):
         raise ConfigError(f"{path}: [tool.tensortrail] must be a table")
+    if named and table is None:
+        raise ConfigError(f"{path}: has no table [tool.tensortrail]")
     return table
+
+
+def _refuse_mistyped(path: str, data: bytes) -> None:
+    """A table of nearly our name, which would go unread in silence."""
+    for found in _TABLE.findall(data):
+        name = found.decode()
+        if nearest(name, ["tensortrail"], 0.85):
+            raise ConfigError(f"{path}: [tool.{name}] is unknown (did you mean 'tensortrail'?)")
 
 
 def _config(table: Mapping[str, Any], path: str) -> Config:

@@ -21,6 +21,18 @@ _KINDS = (
 )
 
 
+def here() -> str:
+    """The folder that the program is in; "" where it was removed under it."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
+
+
+def from_here(path: str) -> str:
+    return os.path.relpath(path) if here() else path
+
+
 def read(path: str, most: int = LARGEST) -> bytes:
     """The bytes of a regular file; anything else is refused before it can block or never end."""
     status = os.stat(path)

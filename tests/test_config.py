@@ -25,6 +25,30 @@ def test_the_nearest_file_with_our_table_counts(tmp_path: Path) -> None:
     assert config.root == str(tmp_path)
 
 
+def test_a_mark_at_the_beginning_is_no_trouble(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.tensortrail]\njobs = 3\n", encoding="utf-8-sig")
+    assert load(None, str(tmp_path)).jobs == 3
+
+
+@pytest.mark.parametrize("name", ["tensortrial", "tensorrail", "tensor-trail", "tensor_trails"])
+def test_a_table_of_nearly_our_name(name: str, tmp_path: Path) -> None:
+    write(tmp_path, f"[tool.{name}]\nselect = []\n")
+    with pytest.raises(ConfigError, match="did you mean 'tensortrail'"):
+        load(None, str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["tensorflow", "tensorboard", "towncrier", "tensorstore"])
+def test_tables_of_others_are_left_alone(name: str, tmp_path: Path) -> None:
+    write(tmp_path, f"[tool.{name}]\nselect = []\n")
+    assert load(None, str(tmp_path)) == Config()
+
+
+def test_a_named_file_has_the_table(tmp_path: Path) -> None:
+    write(tmp_path, "[project]\nname = 'x'\n")
+    with pytest.raises(ConfigError, match="has no table"):
+        load(str(tmp_path / "pyproject.toml"), str(tmp_path))
+
+
 def test_nothing_configured(tmp_path: Path) -> None:
     write(tmp_path, "[project]\nname = 'x'\n")
     assert load(None, str(tmp_path)) == Config()

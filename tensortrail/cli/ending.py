@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from tensortrail.cli.console import say, wants_color
 from tensortrail.cli.exit_codes import FOUND, STOPPED
+from tensortrail.files import from_here
+from tensortrail.rules.runs.cause_told import CauseTold
 from tensortrail.standard_error import write_beside
 from tensortrail.tracer.identity.unrecorded_frames import without_our_frames
 from tensortrail.tracer.recording.stop import Stopped
@@ -18,7 +20,7 @@ from tensortrail.tracer.rehearsal.lacks import Lacking
 from tensortrail.tracer.trail.outcome import how_ended
 
 if TYPE_CHECKING:
-    from tensortrail.findings import Report
+    from tensortrail.findings import Finding, Report
     from tensortrail.tracer.reading.timeline import RunTimeline
     from tensortrail.tracer.recording.session import Session
 
@@ -87,7 +89,7 @@ class Ending:
         text = (
             ""
             if isinstance(error, Stopped)
-            else self._running.explanations.explained(error, color=color)
+            else self._running.explanations.explained(error, color=color, ends=True)
         )
         without_our_frames(error)
         sys.excepthook(type(error), error, error.__traceback__)
@@ -121,9 +123,14 @@ class Ending:
 
         for line in self._lines_before(timeline, report):
             say(f"tensortrail: {line}")
-        shown = os.path.relpath(self._running.directory)
-        told = self._running.explanations.findings if self._explained else None
+        shown = from_here(self._running.directory)
+        told = self._told(report) if self._explained else None
         write_beside(closing(timeline, report.findings, shown, color, self.ended, told))
+
+    def _told(self, report: Report) -> list[Finding]:
+        """The findings that the explanation gave, or the one that its own cause became."""
+        of_cause = (each for each in report.findings if each.code == CauseTold.code)
+        return [*self._running.explanations.findings, *of_cause]
 
     def _lines_before(self, timeline: RunTimeline, report: Report) -> Iterator[str]:
         """What was asked for beside the findings, and what went wrong in looking for them."""

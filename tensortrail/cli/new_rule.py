@@ -16,6 +16,7 @@ from tensortrail.rules import all_rules
 FAMILIES = {
     "OFF": "offload", "STO": "storage", "NEW": "fresh", "SHD": "shards",
     "DEV": "devices", "XFR": "copies", "TOL": "tolerance", "CKP": "checkpoints",
+    "RUN": "runs",
 }  # fmt: skip
 _RULE = '''\
 from __future__ import annotations

@@ -13,13 +13,14 @@ from tensortrail.files import read
 def show_places(paths: Sequence[str]) -> int:
     from tensortrail.analyzer.judging.module import open_project
     from tensortrail.analyzer.judging.shown_places import shown
+    from tensortrail.analyzer.reading.python_files import python_of
     from tensortrail.analyzer.reading.source import Unreadable
     from tensortrail.inert import inert, inert_path
 
     project, code = open_project(), CLEAN
     for path in paths:
         try:
-            text = shown(path, read(path), project)
+            text = shown(path, python_of(path, read(path)), project)
         except OSError as error:
             fail(f"{path}: {error.strerror or error}", "--show-places reads files, not folders")
             code = FAILED

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tensortrail import __version__
 from tensortrail.cli.console import fail
 from tensortrail.config import Config
+from tensortrail.files import here
 
 if TYPE_CHECKING:
     from tensortrail.findings import Finding, Report
@@ -77,7 +78,7 @@ def report_of(findings: Sequence[Finding], problems: Iterable[str]) -> Report:
         rules={code: rules[code].load().info() for code in known},
         files_checked=len({each.site.file for each in findings}),
         problems=tuple(problems),
-        root=os.getcwd(),
+        root=here(),
         version=__version__,
         fix_with="tensortrail fix",
     )

@@ -6,7 +6,7 @@ import argparse
 import re
 from typing import Any, NoReturn
 
-from tensortrail.cli.console import columns
+from tensortrail.cli.console import columns, fail
 
 CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
 OPTION = re.compile(r"unrecognized arguments: (--[\w-]+)")
@@ -24,7 +24,9 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*given, **{"formatter_class": _Formatter, **named})
 
     def error(self, message: str) -> NoReturn:
-        super().error(message + self._meant(message))
+        """As for any other error: their usage fills half a screen."""
+        fail(message + self._meant(message), f"usage and options: {self.prog} --help")
+        self.exit(2)
 
     def _meant(self, message: str) -> str:
         if choice := CHOICE.search(message):

@@ -31,7 +31,7 @@ def weighed(findings: Sequence[Finding], run: str, request: CheckRequest) -> tup
     try:
         merged = merge(findings, open_run(run), rules)
     except NotATrail as error:
-        raise ConfigError(f"--with-trail {run}: {error}") from error
+        raise ConfigError(f"--with-trail {error}") from error
     known = {(each.code, each.site.file, each.site.line) for each in findings}
     return tuple(
         each

@@ -113,7 +113,7 @@ def _read(folder: Path, stamp: Stamp) -> Run:
     if not stamp or sum(each[1] for each in stamp) > _LARGEST:
         return Run(stamp)
     from tensortrail.tracer.reading.findings_of_run import findings
-    from tensortrail.tracer.reading.lens import facts_of
+    from tensortrail.tracer.reading.lens import facts_of, file_facts
     from tensortrail.tracer.reading.timeline import open_run
     from tensortrail.tracer.trail.reader import NotATrail
 
@@ -122,7 +122,10 @@ def _read(folder: Path, stamp: Stamp) -> Run:
     except (NotATrail, OSError):
         return Run(stamp)
     began = time.strftime("%Y-%m-%d %H:%M", time.localtime(timeline.started))
-    return Run(stamp, began, facts_of(timeline), findings(timeline).findings)
+    files, found = facts_of(timeline), findings(timeline).findings
+    for path in {os.path.realpath(each.site.file) for each in found} - files.keys():
+        files[path] = file_facts(path, timeline)
+    return Run(stamp, began, files, found)
 
 
 def _in_buffer(finding: Finding, path: str, began: str) -> Finding:

@@ -83,6 +83,8 @@ class Rule:
     """Its half for runs looks at all ranks together; that of others at one after the other."""
     explains: ClassVar[Sequence[str]] = ()
     """Codes of findings that say less about the same line, in a run or in code: not reported."""
+    yields: ClassVar[bool] = False
+    """Its findings in a run go where another rule reports an error at their line."""
     needs_callers: ClassVar[bool] = False
     """What it finds harms only who runs that code: a note where nothing of the project comes to it,
     also in a folder of modules without any program."""

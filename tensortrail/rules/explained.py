@@ -43,6 +43,21 @@ def without_explained(
     return [_as_severe(each, stands_for.get(id(each), ()), weigh) for each in left]
 
 
+def without_yielding(found: Sequence[Finding], rules: Iterable[Rule]) -> list[Finding]:
+    """The findings of a run, but those of rules that leave the word to errors of others."""
+    yielding = {rule.code for rule in rules if rule.yields}
+    errors = {
+        (each.site.file, each.site.line)
+        for each in found
+        if each.severity is Severity.ERROR and each.code not in yielding
+    }
+    return [
+        each
+        for each in found
+        if each.code not in yielding or (each.site.file, each.site.line) not in errors
+    ]
+
+
 def _explained(
     finding: Finding, line: Iterable[Finding], codes: Collection[str]
 ) -> Sequence[Finding]:

@@ -86,6 +86,9 @@ class Timeline(Protocol):
     def events(self, *kinds: Did) -> Sequence[Event]:
         """The events of these kinds in order; all without any."""
 
+    def ended_well(self) -> bool:
+        """Its programs have ended, and no exception or exit code says that one failed."""
+
     def cut_short(self) -> Sequence[Event]:
         """Those in which a process was when it ended: `COLLECTIVE`, with the fact `inside`."""
 

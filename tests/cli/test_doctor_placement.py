@@ -53,6 +53,10 @@ def test_it_says_where_and_why(config: str, capsys: pytest.CaptureFixture[str]) 
     assert "nothing is offloaded" in out
 
 
+def test_one_gpu_for_all_of_it(config: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ": the whole model\n" in run(capsys, config, "--gpu", "1GiB")[1]
+
+
 def test_what_has_no_place(config: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, config, "--gpu", "360KB")
     assert code == 1

@@ -49,6 +49,42 @@ def test_places_are_told_by_cell(project: Path, capsys: pytest.CaptureFixture[st
     assert {"cell": 3, "line": 3, "column": 12}.items() <= found["location"].items()
 
 
+def test_a_preview_has_the_lines_of_the_cell(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As they were written, and none of the cells around it."""
+    risky = "!nvidia-smi\nx = torch.ones(2, device='cuda').numpy()"
+    (project / "nb.ipynb").write_bytes(notebook(TEXT, IMPORTS, risky, "def f(:"))
+    out = run(capsys)[1]
+    assert "  |  !nvidia-smi\n  | -x = torch" in out
+    assert "#~" not in out
+
+
+def test_places_stand_beside_the_lines_of_cells(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = "x = torch.ones(2, device='cuda')\n!ls"
+    (project / "nb.ipynb").write_bytes(notebook(TEXT, IMPORTS, made))
+    code, out, _ = run(capsys, "--show-places", "nb.ipynb")
+    lines = [each.strip() for each in out.splitlines()]
+    assert code == 0
+    assert lines[:4] == ["cell 2", "1 %load_ext autoreload", "2 import torch", "cell 3"]
+    assert lines[4].startswith("1 x = torch.ones(2, device='cuda')")
+    assert lines[4].endswith("# x: literal(cuda)")
+    assert lines[5] == "2 !ls"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("{", "it ends too early"), ("", "{ expected at character 0")]
+)
+def test_what_is_no_notebook(
+    text: str, said: str, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "nb.ipynb").write_text(text)
+    assert f"no notebook of format 4: {said}" in run(capsys)[1]
+    assert said in run(capsys, "--show-places", "nb.ipynb")[2]
+
+
 def test_messages_name_lines_of_cells(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = "from torch import nn\nmodel = nn.Embedding(9, 4).to('cuda')\n"
     (project / "nb.ipynb").write_bytes(

@@ -332,3 +332,27 @@ def test_a_rule_that_fails_is_told_at_the_end(tmp_path: Path) -> None:
     assert code == 0
     assert "tensortrail: DEV502 failed on this run: ZeroDivisionError" in told
     assert "DEV502" not in traced(tmp_path, "prog.py", options=("--quiet",))[2]
+
+
+LABEL = "torch.nn.functional.cross_entropy(torch.rand(2, 3), torch.tensor([0, 7]))"
+
+
+def test_the_folder_may_be_removed_under_the_program(tmp_path: Path) -> None:
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "program.py").write_text(
+        f"import os, shutil, torch\nos.chdir('inner'); shutil.rmtree('../inner')\n{LABEL}\n"
+    )
+    done = warm.run(["-m", "tensortrail", "trace", "program.py"], tmp_path)
+    assert "A label is no number of a class" in done.stderr
+    assert "error RUN101" in done.stderr
+    assert "defect" not in done.stderr
+
+
+def test_an_exception_that_cannot_describe_itself_is_not_explained(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(
+        "import torch\nclass Bad(Exception):\n    def __str__(self): raise ValueError('no')\n"
+        f"try:\n    {LABEL}\nexcept IndexError as error:\n    raise Bad() from error\n"
+    )
+    done = warm.run(["-m", "tensortrail", "trace", "program.py"], tmp_path)
+    assert "the program ended with Bad, which is not explained by this run" in done.stderr
+    assert "defect" not in done.stderr

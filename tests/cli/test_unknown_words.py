@@ -18,7 +18,9 @@ def test_what_was_meant(typed: list[str], meant: str, capsys: pytest.CaptureFixt
     with pytest.raises(SystemExit) as left:
         main(typed)
     assert left.value.code == 2
-    assert capsys.readouterr().err.rstrip().endswith(meant)
+    error, usage = capsys.readouterr().err.splitlines()
+    assert error.endswith(meant)
+    assert usage.endswith(" --help")
 
 
 def test_nothing_is_guessed_where_nothing_is_near(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from tensortrail.analyzer.fixing.edits import apply
-from tensortrail.analyzer.reading.python_files import lines_above
+from tensortrail.analyzer.reading.python_files import as_written, end_of_cell, lines_above
 from tensortrail.findings import Edit, Finding, Fix, Site
 from tensortrail.patterns import pattern
 
@@ -51,7 +51,8 @@ def _preview(fix: Fix, read: Callable[[str], bytes]) -> str:
         except OSError:
             continue
         edits = [edit for edit in fix.edits if edit.site.file == file]
-        parts += _changed_lines(before, edits, lines_above(file, before, edits[0].site))
+        above = lines_above(file, before, edits[0].site)
+        parts += (as_written(file, line) for line in _changed_lines(before, edits, above))
     return "\n".join(parts)
 
 
@@ -63,7 +64,9 @@ def _changed_lines(data: bytes, edits: Sequence[Edit], uncounted: int) -> Iterat
     end = data.find(b"\n", end + 1) + 1 if end >= 0 else 0
     feeds = _line_feeds(data)
     if uncounted:
-        start = max(start, feeds[uncounted - 1] + 1)  # the line above is that of a cell's mark
+        # The lines above and below are those of the marks between cells.
+        start = max(start, feeds[uncounted - 1] + 1)
+        end = min(end or len(data), end_of_cell(data, start))
     before, above = data[start : end or len(data)], bisect_left(feeds, start) - uncounted
     moved = [replace(edit, site=_moved(edit.site, start)) for edit in edits]
     diff = difflib.unified_diff(_lines(before), _lines(apply(before, moved)), n=1)

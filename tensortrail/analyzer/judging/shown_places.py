@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 
 from tensortrail.analyzer.facts.project import Project
 from tensortrail.analyzer.judging.module import PythonModule
+from tensortrail.analyzer.reading.python_files import numbered
 from tensortrail.rules.places import Held, What, Where
 
 _WIDEST = 76
@@ -37,8 +38,8 @@ def shown(path: str, data: bytes, project: Project) -> str:
             if (note := _note(node, held)) and note not in notes.get(node.lineno, ()):
                 notes.setdefault(node.lineno, []).append(note)
                 used.update(each.where for each in _inner(held).places)
-    lines = data.decode("utf-8", "replace").splitlines()
-    width = min(_WIDEST, max((len(each) for each in lines), default=0))
+    lines = numbered(path, data)
+    width = min(_WIDEST, max((len(text) for _, text in lines), default=0))
     return "\n".join([*_beside(lines, notes, width), *_legend(used)])
 
 
@@ -50,10 +51,11 @@ def _legend(used: Collection[Where]) -> Iterator[str]:
         yield f"      {word:12} {meaning}"
 
 
-def _beside(lines: list[str], notes: dict[int, list[str]], width: int) -> Iterator[str]:
-    for number, line in enumerate(lines, 1):
-        said = "; ".join(notes.get(number, ()))
-        yield f"{number:5} {line:<{width}}  # {said}" if said else f"{number:5} {line}"
+def _beside(lines: list[tuple[str, str]], notes: dict[int, list[str]], width: int) -> Iterator[str]:
+    for at, (number, line) in enumerate(lines, 1):
+        said = "; ".join(notes.get(at, ()))
+        if number or line:
+            yield f"{number:>5} {line:<{width}}  # {said}" if said else f"{number:>5} {line}"
 
 
 def _inner(held: Held) -> Held:

@@ -80,6 +80,32 @@ def lines_above(path: str, program: bytes, site: Site) -> int:
     return Cells(program).first_line(site.line)
 
 
+def end_of_cell(program: bytes, start: int) -> int:
+    """Of a notebook: the byte at which the cell ends that is there."""
+    from tensortrail.analyzer.reading.notebooks import program as cells
+
+    return cells.end_of_cell(program, start)
+
+
+def as_written(path: str, line: str) -> str:
+    """A line of the program as it stands in the file."""
+    if not is_notebook(path):
+        return line
+    from tensortrail.analyzer.reading.notebooks.magics import original
+
+    return original(line)
+
+
+def numbered(path: str, program: bytes) -> list[tuple[str, str]]:
+    """The lines as people are shown them; those of notebooks are counted in their cells."""
+    if not is_notebook(path):
+        text = program.decode("utf-8", "replace")
+        return [(str(number), line) for number, line in enumerate(text.splitlines(), 1)]
+    from tensortrail.analyzer.reading.notebooks.program import lines
+
+    return [("", ""), *lines(program)]  # the first line of the program is ours
+
+
 def shown(findings: Iterable[Finding], read: Callable[[str], bytes]) -> list[Finding]:
     """The findings as people are shown them: those in notebooks by cell. `read` gives the Python
     in a file."""

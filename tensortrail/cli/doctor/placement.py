@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tensortrail.doctor.placement.limits import Limits
     from tensortrail.doctor.placement.plan import Device, Plan, Reason
 
+WHOLE = "the whole model"
 Declared = dict[str, tuple[str, str]]
 """Of each module in a recorded run: the device that was declared, and where it lies."""
 
@@ -75,7 +76,8 @@ def _text(
     for device, used in plan.used.items():
         names = [name for name, at in plan.device_map.items() if at == device]
         allowed = f" of {size(plan.limits[device])}" if device in plan.limits else ""
-        yield f"  {_called(device)}: {size(used)}{allowed}: {', '.join(grouped(names))}"
+        modules = ", ".join(grouped(names)) or WHOLE
+        yield f"  {_called(device)}: {size(used)}{allowed}: {modules}"
     for reason in plan.reasons:
         yield f"why: {_why(reason)}"
     yield from _missing(plan, limits)
@@ -118,7 +120,7 @@ def _compared(plan: Plan, in_run: Declared) -> Iterator[str]:
     for module, (declared, lies) in in_run.items():
         at = device_of(module, plan.device_map)
         here = _called(at) if at is not None else "several devices"
-        name = module or "the whole model"
+        name = module or WHOLE
         yield f"in the run: {name} was declared on {declared} and is on {lies}; here on {here}"
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?i?B?)", re.IGNORECASE)
 _TIMES = re.compile(r"[x*](\d{1,4})", re.IGNORECASE)
-_BOTH = re.compile(r"(\d{1,4})[x*](.+)|(.+?)[x*](\d{1,4})", re.IGNORECASE)
+_BOTH = re.compile(r"(\d{1,4})[x*](\d.*)|(.+?)[x*](\d{1,4})", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1, "m": 2, "g": 3, "t": 4}
 
 

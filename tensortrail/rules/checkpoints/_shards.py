@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from tensortrail.rules.checkpoint import Checkpoint, Index, WeightFile, shard_name
@@ -32,16 +33,24 @@ def keys_by_file(index: Index) -> Mapping[str, Sequence[str]]:
     return found
 
 
-def is_another(index_keys: Sequence[str], file: WeightFile) -> bool:
-    """Nothing that the index expects in the file is in it."""
-    return bool(file.tensors) and not any(key in file.tensors for key in index_keys)
+def strangers(index: Index, shards: Mapping[str, WeightFile]) -> set[str]:
+    """Those that hold nothing of what the index expects in them. Where all that one holds is the
+    index's and in no other shard, it is the entries that are wrong."""
+    held = Counter(key for file in shards.values() for key in file.tensors)
+    return {
+        name
+        for name, keys in keys_by_file(index).items()
+        if name in shards
+        and shards[name].tensors.keys().isdisjoint(keys)
+        and any(key not in index.weight_map or held[key] > 1 for key in shards[name].tensors)
+    }
 
 
 def fitting_shards(checkpoint: Checkpoint, index: Index) -> dict[str, WeightFile]:
-    """Without those that hold nothing of what the index expects."""
-    expected = keys_by_file(index)
+    """Without those of another save."""
     shards = shards_of(checkpoint, index)
-    return {name: file for name, file in shards.items() if not is_another(expected[name], file)}
+    others = strangers(index, shards)
+    return {name: file for name, file in shards.items() if name not in others}
 
 
 def sets_without_index(checkpoint: Checkpoint) -> Iterator[tuple[tuple[str, str, int], list[str]]]:

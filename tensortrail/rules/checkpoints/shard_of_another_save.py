@@ -7,7 +7,7 @@ from tensortrail.plurals import counted
 from tensortrail.rules.base import Rule
 from tensortrail.rules.checkpoint import Checkpoint, Part, shard_name
 from tensortrail.rules.checkpoints._departing import departures
-from tensortrail.rules.checkpoints._shards import is_another, keys_by_file, shards_of
+from tensortrail.rules.checkpoints._shards import keys_by_file, shards_of, strangers
 
 _MEND = "get every shard of one save: `hf download REPO --force-download`, or save again"
 
@@ -55,13 +55,13 @@ class ShardOfAnotherSave(Rule):
                 yield self.finding_in_file(
                     index.path, f"the index names files of sets of {told}", _MEND, line=1
                 )
-            strangers = {name for name, file in shards.items() if is_another(expected[name], file)}
-            for name in sorted(strangers):
+            others = strangers(index, shards)
+            for name in sorted(others):
                 told = f"{name} holds none of the {counted(len(expected[name]), 'weight')}"
                 yield self.finding_in_file(
                     shards[name].path, f"{told} that the index expects in it", _MEND
                 )
-            if not strangers:
+            if not others:
                 for file, what in departures(shards):
                     yield self.finding_in_file(
                         file.path,

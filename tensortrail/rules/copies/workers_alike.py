@@ -28,9 +28,12 @@ class WorkersAlike(Rule):
     - workers that began with a generator in the same state and drew from it: a `torch.Generator`,
       one of NumPy or a `random.Random` that the data set keeps;
     - an iterable data set that every worker read to its end, where none of them asked which worker
-      it was.
+      it was, and the first four batches of two workers hold the same.
 
-    Not reported: workers that a `worker_init_fn` prepares, and data sets of libraries.
+    Not reported: workers that a `worker_init_fn` prepares, data sets of libraries, and streams of
+    which each worker gives something else: one may take its share by the number of its process,
+    from a queue or from a server. A stream that each worker shuffles or changes at random is not
+    told apart from these.
 
     ## Why is this bad?
     Nothing fails. Augmentations repeat in batch after batch, or every sample comes once for each
@@ -72,7 +75,8 @@ class WorkersAlike(Rule):
             yield self._drawn_alike(timeline, alike)
         read: dict[object, list[Event]] = defaultdict(list)
         for event in hooks_telling(timeline, "whole stream"):
-            read[event.facts["data"], event.facts["whole stream"]].append(event)
+            facts = event.facts
+            read[facts["data"], facts["whole stream"], str(facts.get("given"))].append(event)
         for alike in filter(_of_several, read.values()):
             yield self._read_twice(timeline, alike[0])
 

@@ -315,10 +315,11 @@ def write(weight: torch.Tensor, device):
             func = call.func
             if not isinstance(func, ast.Attribute) or call.args or call.keywords:
                 continue
-            if module.placement_at(func.value).device in _NOT_CPU:
-                yield self._found(
-                    module, func, func.value, Severity.ERROR, "the tensor is not on the CPU"
-                )
+            device = module.placement_at(func.value).device
+            if device in _NOT_CPU:
+                where = f"`{one_line(module, func.value)}` is on {device}"
+                message = f"{where}, and numpy reads the CPU only"
+                yield self._found(module, func, func.value, Severity.ERROR, message)
             elif is_callers(module, func.value) and not is_decided(module, call):
                 if is_always_on_cpu(module, func.value):
                     continue

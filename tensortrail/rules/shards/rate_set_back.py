@@ -21,7 +21,9 @@ class RateSetBack(Rule):
     again, if that optimizer has loaded a state with another one, which a scheduler had brought it
     to, and makes its next step with the first one.
 
-    Not reported: schedulers that go on from `last_epoch` or whose own state brings the rate back.
+    Not reported: schedulers that go on from `last_epoch` or whose own state brings the rate back,
+    and those that begin a new schedule on purpose. A rate was set since the load, the optimizer had
+    a scheduler before it loaded the state, or the run had schedulers and none that was made so.
 
     ## Why is this bad?
     Training goes on with the rate of its first step: too large for weights that have nearly

@@ -29,7 +29,8 @@ class LossKeepsGraph(Rule):
     iteration. Also reports a list of the training object to which each training step adds its loss,
     and a meter class of the file that sums what it is given.
 
-    In a recorded run, reports a variable that has kept the graphs of twelve steps by then.
+    In a recorded run, variables are looked at after 12 optimizer steps, after 24, after 48 and so
+    on. Reports one that keeps at least ten more graphs than at the look before, a total or a list.
 
     Not reported: a total that a backward pass starts from, or that starts anew in the loop.
 

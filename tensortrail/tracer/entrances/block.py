@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from tensortrail.files import from_here
 from tensortrail.findings import Finding
 from tensortrail.inert import inert_path
 from tensortrail.standard_error import write_beside
@@ -69,7 +70,8 @@ class Run(AbstractContextManager["Run"]):
         if ended is None:
             return
         if isinstance(error, Exception):
-            self.explanation = ended.explanations.explained(error)
+            ends = self._joined is None
+            self.explanation = ended.explanations.explained(error, ends=ends)
         if self._joined is not None:
             self._joined.close()
             return
@@ -138,7 +140,7 @@ class Run(AbstractContextManager["Run"]):
         return stage.simulation if stage is not None else None
 
     def __repr__(self) -> str:
-        where = inert_path(os.path.relpath(self.directory)) if self.directory else "not begun"
+        where = inert_path(from_here(self.directory)) if self.directory else "not begun"
         if self._session is None:
             return f"<tensortrail run {where}>"
         return f"<tensortrail run {where}: {self._session.recorder.writer.events} events so far>"
@@ -150,7 +152,7 @@ class Run(AbstractContextManager["Run"]):
         if not self.directory:
             return f"<pre>{html.escape(repr(self))}</pre>"
         timeline = self.timeline()
-        told = closing(timeline, self.findings(), os.path.relpath(self.directory))
+        told = closing(timeline, self.findings(), from_here(self.directory))
         return f"<pre>{html.escape(told)}</pre>"
 
     def explain(self, tensor: str) -> Why:

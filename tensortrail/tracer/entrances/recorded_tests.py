@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tensortrail.files import from_here
 from tensortrail.plurals import counted
 from tensortrail.tracer.entrances import xdist
 from tensortrail.tracer.entrances.failed_tests import FailedTests, add_section, raised
@@ -43,7 +43,7 @@ class RecordedTests:
         except OSError as error:
             raise pytest.UsageError(f"--tensortrail: {error}") from error
         self._session = begun
-        self._found.directory = os.path.relpath(begun.directory)
+        self._found.directory = from_here(begun.directory)
         self._failed = FailedTests(begun.explanations)
 
     @pytest.hookimpl(trylast=True)

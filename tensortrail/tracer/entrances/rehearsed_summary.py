@@ -1,5 +1,5 @@
-"""What a session of rehearsed tests comes to: failures that have to do with devices apart from
-others, what was skipped for want of a GPU, what tests left behind, and the findings."""
+"""What a session of rehearsed tests comes to: failures that are explained apart from the others,
+what was skipped for want of a GPU, what tests left behind, and the findings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Told(TypedDict, total=False):
     """What a report carries, also between processes."""
 
     error: str
-    """An error that has to do with devices."""
+    """An error that is explained."""
     lack: str
     left: list[str]
     stand_ins: list[str]
@@ -61,10 +61,10 @@ class Summary:
 
     def _lines(self) -> Iterator[str]:
         if self._failed:
-            yield f"failed, and it has to do with devices: {len(self._failed)}"
+            yield f"failed, and explained above: {len(self._failed)}"
             yield from _shortened([f"{test}  {error}" for test, error in self._failed])
         if self._others:
-            yield f"failed for other reasons: {len(self._others)}"
+            yield f"failed, and not explained: {len(self._others)}"
             yield from _shortened(self._others)
         if (self._failed or self._others) and not self.found.directory:
             yield NOT_KEPT

@@ -5,7 +5,6 @@ Each test begins with devices, an account of memory and random numbers of its ow
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 import tempfile
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 
+from tensortrail.files import from_here
 from tensortrail.tracer.entrances import xdist
 from tensortrail.tracer.entrances.block import Run
 from tensortrail.tracer.entrances.expected_failures import Expected
@@ -50,7 +50,7 @@ class RehearsedTests:
         self._types: AskedTypes | None = None
         self._summary = Summary(devices, check)
         if keep:
-            self._summary.found.directory = os.path.relpath(self._run.directory)
+            self._summary.found.directory = from_here(self._run.directory)
         lacks.met.clear()
 
     # --- the session -----------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from torch.multiprocessing import ProcessRaisedException
 
-from tensortrail.findings import Finding, Setting, Site
+from tensortrail.findings import Finding, Setting, Severity, Site
 from tensortrail.rules.offload.out_of_memory import OutOfMemory
 from tensortrail.rules.shared.refused_memory import Shortage, shortage
 from tensortrail.rules.timeline import Did, Event, Timeline
@@ -77,8 +77,10 @@ def explain(
     began, another test for example, is not taken for its beginning."""
     known = _known_of(error, failures)
     timeline = opened() if opened and _may_be_of_tensors(known) else None
+    told = told_by_frames(failures)
     standing = _standing(known, timeline, phase) if timeline else ()
-    told = told_by_frames(error, failures, timeline)
+    if told is not None:
+        standing = tuple(each for each in standing if each.severity is Severity.ERROR)
     says = told or known.told or standing
     if not says and not (known.failure and _of_operands(known.failure)):
         return None if known.failure else _of_line(error, failures, opened)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from tensortrail.findings import Setting, Site
 from tensortrail.inert import inert
 from tensortrail.rules.shared.sizes import dimensions, memory
+from tensortrail.rules.shared.told_causes import sentence
 from tensortrail.rules.timeline import Did, Event
 from tensortrail.tracer.explaining import memory_table
 from tensortrail.tracer.explaining.explanation import Explanation
@@ -57,9 +58,9 @@ def _lines(told: Explanation, paint: Paint) -> Iterator[str]:
     if told.findings:
         yield from _found(told, paint)
     elif told.cause is not None:
-        yield f"  {paint('cyan', 'cause')}    {told.cause.cause}"
+        yield f"  {paint('cyan', 'cause')}    {sentence(told.cause.cause)}"
         if told.cause.advice:
-            yield f"  {paint('green', 'change')}   {told.cause.advice}"
+            yield f"  {paint('green', 'change')}   {sentence(told.cause.advice)}"
     for setting in told.settings:
         yield f"  {_setting(setting, paint)}"
     if not told.findings and told.cause is not None and told.cause.see:

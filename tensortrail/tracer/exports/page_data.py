@@ -10,7 +10,6 @@ from typing import Any
 from tensortrail.collector import without_collector
 from tensortrail.findings import Finding, Fix
 from tensortrail.rules.shared.refused_memory import filled_of
-from tensortrail.rules.shared.told_causes import told_causes
 from tensortrail.rules.timeline import Event
 from tensortrail.tracer.explaining import memory_table
 from tensortrail.tracer.exports.model_placements import Placed, placed
@@ -93,7 +92,6 @@ class PageData(PageNumbers):
             },
             "trouble": list(self.timeline.trouble),
             "unended": list(unended(ends(self.timeline))),
-            "ended": [sentences.ended(each) for each in told_causes(self.timeline)],
             "dropped": dropped,
         }
 

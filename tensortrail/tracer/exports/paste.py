@@ -9,10 +9,9 @@ from typing import Any
 from tensortrail.findings import Finding
 from tensortrail.inert import inert
 from tensortrail.plurals import counted
-from tensortrail.rules.shared.told_causes import told_causes
 from tensortrail.rules.timeline import Event
 from tensortrail.tracer.exports.private import Private
-from tensortrail.tracer.reading.sentences import ended, place
+from tensortrail.tracer.reading.sentences import place
 from tensortrail.tracer.reading.summary import Summary
 from tensortrail.tracer.reading.timeline import RunTimeline
 
@@ -38,9 +37,6 @@ def _lines(timeline: RunTimeline, findings: Sequence[Finding]) -> Iterator[str]:
     for event in summary.errors[-MOST_ERRORS:]:
         yield ""
         yield from _error(timeline, event)
-    for told in told_causes(timeline):
-        yield ""
-        yield ended(told)
     ordered = sorted(findings, key=lambda each: each.worst_first)
     for finding in ordered[:MOST_FINDINGS]:
         yield ""

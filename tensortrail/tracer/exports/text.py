@@ -5,12 +5,10 @@ from __future__ import annotations
 import io
 from collections import Counter
 from collections.abc import Iterator
-from itertools import islice
 from typing import Any
 
 from tensortrail.inert import inert
 from tensortrail.plurals import counted
-from tensortrail.rules.shared.told_causes import told_causes
 from tensortrail.rules.timeline import Did, Event
 from tensortrail.tracer.exports.text_of_memory import devices, filled_devices, moves, placements
 from tensortrail.tracer.exports.text_table import ROWS, cells, table_of, where
@@ -40,7 +38,6 @@ def render(timeline: RunTimeline, *, color: bool = False, width: int = 100) -> s
 
 def _parts(timeline: RunTimeline, summary: Summary, width: int) -> Iterator[Any]:
     yield _head(timeline, summary)
-    yield from _ended(timeline)
     yield from _ranks(timeline)
     yield from moves(summary)
     yield from devices(summary, timeline, BARS_SHOWN if width >= WIDE else BARS_SHOWN // 3)
@@ -71,21 +68,6 @@ def _head(timeline: RunTimeline, summary: Summary) -> Any:
     if open_ended:
         facts.append(f"{counted(open_ended, 'process')} without a recorded end")
     return Text.assemble((inert(program), "bold"), "\n", (" · ".join(facts), "dim"))
-
-
-def _ended(timeline: RunTimeline) -> Iterator[Any]:
-    from rich.table import Table
-    from rich.text import Text
-
-    for told in islice(told_causes(timeline), ROWS):
-        event = told.event
-        yield Text.assemble(
-            "\n", ("What ended the run", "bold"), f": {inert(event.op)} at {inert(where(event))}"
-        )
-        lines = Table.grid(padding=(0, 2))
-        for name, text in (("cause", told.cause), ("change", told.change)):
-            lines.add_row(Text(f"  {name}", "bold"), Text(inert(text)))
-        yield lines
 
 
 def _ranks(timeline: RunTimeline) -> Iterator[Any]:

@@ -5,6 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 
+def can_be_told(error: BaseException) -> bool:
+    """A class of the program's may fail to describe itself; nothing is said of its exceptions."""
+    try:
+        return all(isinstance(str(each), str) for each in with_those_behind(error))
+    except Exception:
+        return False
+
+
 def with_those_behind(error: BaseException | None) -> Iterator[BaseException]:
     """Each once; also those that a traceback does not show."""
     seen: set[int] = set()

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
+from tensortrail.rules.shared.told_causes import CAUSE, CHANGE
 from tensortrail.rules.timeline import Did
-from tensortrail.tracer.identity.errors_behind import with_those_behind
+from tensortrail.tracer.identity.errors_behind import can_be_told, with_those_behind
 from tensortrail.tracer.identity.lines_behind import lies_on, lines_behind
 from tensortrail.tracer.identity.model_names import ModelNames
 from tensortrail.tracer.identity.sites import Place
@@ -20,7 +21,7 @@ from tensortrail.tracer.noticing import model_operands, optimizer_operands
 from tensortrail.tracer.noticing.argument_names import argument
 from tensortrail.tracer.noticing.escaped import known_of
 from tensortrail.tracer.noticing.escaped.left_alone import left_alone
-from tensortrail.tracer.noticing.lines_of_errors import last_line, line_in_compiled
+from tensortrail.tracer.noticing.lines_of_errors import innermost, last_line, line_in_compiled
 from tensortrail.tracer.noticing.notes import Notes
 from tensortrail.tracer.noticing.operands import MOST_OPERANDS, operand, tensors_in
 from tensortrail.tracer.noticing.refused_graphs import refused_by_compiler
@@ -140,11 +141,22 @@ class Failures:
         self.known = known_of(error, self.storages) or {}
         if left_alone(error):
             self.known = {**self.known, "left alone": True, "steps": self._notes.optimizer_steps}
-        if facts := self.known:
-            line = last_line(error) or ("", 0, "")
-            self._notes.note_at(
-                self._notes.line(*line), Did.HOOK, op=type(error).__name__, facts=facts
-            )
+        facts = {name: each for name, each in self.known.items() if name not in (CAUSE, CHANGE)}
+        if facts:
+            self.tell(error, facts)
+
+    def ended_by(self, error: BaseException) -> None:
+        """`escaped`, in a process that explains nothing: the explanation of its parent may."""
+        if not can_be_told(error):
+            return
+        self.escaped(error)
+        if CAUSE in self.known:
+            self.tell(error, {name: self.known[name] for name in (CAUSE, CHANGE)})
+
+    def tell(self, error: BaseException, facts: Mapping[str, Any]) -> None:
+        """Note what is known of an exception, at the line that it came through last."""
+        line = last_line(error) or innermost(error) or ("", 0, "")
+        self._notes.note_at(self._notes.line(*line), Did.HOOK, op=type(error).__name__, facts=facts)
 
     def _look_up(self, error: BaseException) -> None:
         refused = refused_by_compiler(error)

@@ -18,10 +18,11 @@ from tensortrail.tracer.identity.sites import OWNERS, USER, function_name
 from tensortrail.tracer.identity.variables import variables
 from tensortrail.tracer.noticing.notes import Notes
 
-LOOKS = (12, 24)
-"""Steps after which the graphs are counted: what grows from one to the other goes on growing."""
+FIRST = 12
+"""Steps after which the graphs are counted, and again after twice as many each time: what grows
+from one look to the next goes on growing."""
 GROWN = 10
-MOST_FRAMES, MOST_COUNTED, MOST_HELD = 40, 64, 4
+MOST_FRAMES, MOST_COUNTED, MOST_HELD = 40, 10_000, 4
 ADDS = ("append", "extend", "add", "insert")
 
 
@@ -29,9 +30,10 @@ class KeptGraphs:
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
         self._counted: dict[tuple[str, str], int] = {}
+        self._told: set[tuple[str, str]] = set()
 
     def stepped(self) -> None:
-        if self._notes.optimizer_steps not in LOOKS:
+        if not _is_due(self._notes.optimizer_steps):
             return
         with DisableTorchFunction():
             found = {
@@ -41,8 +43,9 @@ class KeptGraphs:
                 if (count := _graphs(value))
             }
         for key, (count, frame) in found.items():
-            grown = count - self._counted.get(key, 0)
-            if self._notes.optimizer_steps == LOOKS[-1] and grown >= GROWN and key in self._counted:
+            grown = count - self._counted.get(key, count)
+            if grown >= GROWN and key not in self._told:
+                self._told.add(key)
                 self._tell(frame, key[1], grown)
         self._counted = {key: count for key, (count, _) in found.items()}
 
@@ -51,8 +54,14 @@ class KeptGraphs:
         if line:
             code = frame.f_code
             site = self._notes.line(code.co_filename, line, function_name(code))
-            facts = {"keeps graphs": name, "more": grown, "steps": LOOKS[-1] - LOOKS[0]}
+            facts = {"keeps graphs": name, "more": grown, "steps": self._notes.optimizer_steps // 2}
             self._notes.note_at(site, Did.HOOK, op="step", facts=facts)
+
+
+def _is_due(steps: int) -> bool:
+    """12, 24, 48 and so on."""
+    times, rest = divmod(steps, FIRST)
+    return not rest and times > 0 and not times & (times - 1)
 
 
 def _own_frames(frame: FrameType | None) -> Iterator[FrameType]:

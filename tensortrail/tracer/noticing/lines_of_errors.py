@@ -23,9 +23,16 @@ def line_in_compiled(error: BaseException) -> Place | None:
 
 def last_line(error: BaseException) -> Place | None:
     """The user's innermost line that the exception came through."""
-    found: Place | None = None
-    for frame, line in walk_tb(error.__traceback__):
-        code = frame.f_code
-        if OWNERS[code.co_filename] == USER:
-            found = code.co_filename, line, function_name(code)
-    return found
+    return next((each for each in reversed(_places(error)) if OWNERS[each[0]] == USER), None)
+
+
+def innermost(error: BaseException) -> Place | None:
+    """The line that raised, of whatever library it is."""
+    return next(reversed(_places(error)), None)
+
+
+def _places(error: BaseException) -> list[Place]:
+    return [
+        (frame.f_code.co_filename, line, function_name(frame.f_code))
+        for frame, line in walk_tb(error.__traceback__)
+    ]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tensortrail.findings import Confidence, Finding, Site
 from tensortrail.rules import Rule, all_rules
-from tensortrail.rules.explained import without_explained
+from tensortrail.rules.explained import without_explained, without_yielding
 from tensortrail.tracer.reading import source_lines
 from tensortrail.tracer.reading.ranks.findings import RankFindings, devices
 from tensortrail.tracer.reading.roots import with_their_roots
@@ -38,8 +38,8 @@ def findings(timeline: RunTimeline, rules: Iterable[Rule] | None = None) -> Judg
         judged = findings_of_rank(rank, of_one)
         together.add(rank.label, rank.rank is not None, judged.findings, devices(rank))
         problems |= dict.fromkeys(judged.problems)
-    found = sorted([*across.findings, *together.merged()], key=lambda each: each.sort_key)
-    return Judged(tuple(found), tuple(problems))
+    found = without_yielding([*across.findings, *together.merged()], chosen)
+    return Judged(tuple(sorted(found, key=lambda each: each.sort_key)), tuple(problems))
 
 
 def findings_of_rank(timeline: RunTimeline, rules: Sequence[Rule]) -> Judged:
@@ -51,7 +51,8 @@ def findings_of_rank(timeline: RunTimeline, rules: Sequence[Rule]) -> Judged:
         except Exception as error:
             problems.append(f"{rule.code} failed on this run: {type(error).__name__}: {error}")
     found += found_in_saves(timeline, rules)
-    alone = [_dressed(each, timeline) for each in without_explained(found, rules)]
+    left = without_yielding(without_explained(found, rules), rules)
+    alone = [_dressed(each, timeline) for each in left]
     unique = {(each.code, each.site, each.message): each for each in alone}
     ordered = sorted(unique.values(), key=lambda each: each.sort_key)
     return Judged(tuple(with_their_roots(ordered, timeline, rules)), tuple(problems))

@@ -84,7 +84,7 @@ def facts_of(timeline: RunTimeline) -> dict[str, FileFacts]:
         assert site is not None
         path = os.path.realpath(site.file)
         if path not in files:
-            files[path] = _file(path, timeline)
+            files[path] = file_facts(path, timeline)
         fact = _fact(events, timeline, variables)
         files[path].lines.setdefault(site.line, []).append(fact)
     for visited, _ in timeline.visits():
@@ -139,6 +139,7 @@ def _place(site: Site | None) -> str:
     return site.short_place if site is not None else ""
 
 
-def _file(path: str, timeline: RunTimeline) -> FileFacts:
+def file_facts(path: str, timeline: RunTimeline) -> FileFacts:
+    """Of a file of which nothing is told yet."""
     changed = timeline.changed(path)
     return FileFacts(path, timeline.ran.digest(path), changed)

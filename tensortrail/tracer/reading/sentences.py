@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 
+from tensortrail.files import here
 from tensortrail.findings import Site
 from tensortrail.rules.shared import sizes
-from tensortrail.rules.shared.told_causes import ToldCause
+from tensortrail.rules.shared.told_causes import CAUSE
 from tensortrail.rules.timeline import Did, Event, Storage
 
 
@@ -110,6 +111,13 @@ def _collective(event: Event) -> str:
     return f"took {_seconds(facts.get('took'))} as collective {facts.get('number', '?')}"
 
 
+def _hook(event: Event) -> str:
+    """What acted on a tensor, or the exception that left the program."""
+    if CAUSE in event.facts:
+        return "was not handled"
+    return str(event.facts.get("said") or f"acted on by {event.op}")
+
+
 def _pending(event: Event) -> str:
     following = event.facts.get("next", "the end")
     return f"saved in the background, not awaited before {following}"
@@ -210,16 +218,11 @@ _TELLS: dict[Did, Callable[[Event], str]] = {
     Did.COLLECTIVE: _collective,
     Did.USED: _on_stream,
     Did.RACE: _on_stream,
-    Did.HOOK: lambda event: str(event.facts.get("said") or f"acted on by {event.op}"),
+    Did.HOOK: _hook,
     Did.PENDING: _pending,
     Did.PHASE: _phase,
 }
 """What is said of an event of each kind, after its tensor; a copy also names the other one."""
-
-
-def ended(told: ToldCause) -> str:
-    """What ended a run, in one line."""
-    return f"{told.event.op} at {place(told.event.site)}: {told.cause} {told.change}"
 
 
 def place(site: Site | None) -> str:
@@ -237,5 +240,5 @@ def short(file: str) -> str:
 
 def below_here(file: str) -> str:
     """Relative, if it lies below the folder we are in."""
-    here = os.getcwd() + os.sep
-    return file[len(here) :] if file.startswith(here) else file
+    above = here()
+    return file.removeprefix(above + os.sep) if above else file

@@ -24,7 +24,7 @@ from tensortrail.tracer.reading.interrupted import interrupted
 from tensortrail.tracer.reading.process import LINEAGE_CODES, Process
 from tensortrail.tracer.reading.storage_names import name_of
 from tensortrail.tracer.trail.layout import CODE
-from tensortrail.tracer.trail.outcome import KILLED, without_end
+from tensortrail.tracer.trail.outcome import KILLED, ended_well, without_end
 from tensortrail.tracer.trail.part import Part
 from tensortrail.tracer.trail.run_files import read_parts
 
@@ -78,6 +78,9 @@ class RunTimeline:
         if len(streams) == 1:
             return streams[0]
         return heapq.merge(*streams, key=lambda event: event.time)
+
+    def ended_well(self) -> bool:
+        return ended_well(self.parts)
 
     def cut_short(self) -> Sequence[Event]:
         return [

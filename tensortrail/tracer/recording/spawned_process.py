@@ -54,7 +54,7 @@ class Armed:
         """`torch.multiprocessing.spawn` handles what its function raises, and exits."""
         cause = error.__context__ if isinstance(error, SystemExit) else error
         if self.session is not None and cause is not None:
-            self.session.recorder.guarded(lambda of: of.failures.escaped(cause))
+            self.session.recorder.guarded(lambda of: of.failures.ended_by(cause))
 
     def begin(self) -> None:
         self.session = resume(self.directory, self.header, self.focus, self.verify)

@@ -14,14 +14,23 @@ KILLED = "killed"
 
 
 def outcome(parts: Sequence[Part]) -> str:
-    """Of the processes that the user or a launcher started: those they start end as they please."""
-    own = [each for each in parts if each.header.get("parent") is None] or parts
+    """Of the processes that the user or a launcher started."""
+    own = _started(parts)
     told = [next((each.outcome for each in own if each.outcome), "")]
     lost = [each for each in own if not each.closed]
     if lost:
         of_how_many = f"{len(lost)} of {len(own)} " if len(own) > 1 else ""
         told.append(of_how_many + max(map(without_end, lost)))
     return ", ".join(filter(None, told)) or ("ended" if own else "?")
+
+
+def ended_well(parts: Sequence[Part]) -> bool:
+    return all(each.closed and not each.outcome for each in _started(parts))
+
+
+def _started(parts: Sequence[Part]) -> Sequence[Part]:
+    """By the user or a launcher: those that these start end as they please."""
+    return [each for each in parts if each.header.get("parent") is None] or parts
 
 
 def how_ended(error: BaseException) -> str:

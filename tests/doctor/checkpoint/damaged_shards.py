@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
@@ -57,6 +58,18 @@ def shard_removed(folder: Path) -> None:
 def entry_for_another_shard(folder: Path) -> None:
     other = shards(folder)[0].name
     edit_index(folder, lambda index: index["weight_map"].update({"layers.2.norm.weight": other}))
+
+
+@damage("sharded", "CKP822")
+def entries_of_two_shards_swapped(folder: Path) -> None:
+    one, other = shards(folder)[1].name, shards(folder)[2].name
+    swapped = {one: other, other: one}
+
+    def swap(index: Any) -> None:
+        told = index["weight_map"]
+        told.update({key: swapped.get(name, name) for key, name in told.items()})
+
+    edit_index(folder, swap)
 
 
 @damage("sharded", "CKP822")

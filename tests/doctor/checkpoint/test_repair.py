@@ -28,6 +28,7 @@ MENDED = (
     "index_key_twice",
     "entry_for_another_shard",
     "entry_removed",
+    "entries_of_two_shards_swapped",
     "older_shards_left",
     "index_removed",
     "total_size_of_another_type",

@@ -176,6 +176,11 @@ def test_what_is_no_size(text: str) -> None:
         size_of(text)
 
 
+def test_the_whole_word_is_quoted() -> None:
+    with pytest.raises(BadLimit, match="'24XB' is no size"):
+        limits_of([["24XB"]], "", False)
+
+
 def on(plan: Plan, module: str) -> object:
     from tensortrail.doctor.placement.plan import device_of
 

@@ -73,6 +73,34 @@ def test_a_stream_that_every_worker_reads(tmp_path: Path) -> None:
     )
 
 
+SHARED = """\
+import os
+from torch import multiprocessing, tensor
+from torch.utils.data import DataLoader, IterableDataset
+queue = multiprocessing.Queue()
+{fill}
+class Lines(IterableDataset):
+    def __iter__(self):
+        {gives}
+samples = list(DataLoader(Lines(), 2, num_workers=2))
+"""
+BY_PROCESS = "yield from (tensor([os.getpid(), each]) for each in range(4))"
+BY_QUEUE = "yield from (tensor(queue.get()) for _ in range(4))"
+
+
+@pytest.mark.parametrize(
+    ("fill", "gives"), [("", BY_PROCESS), ("for each in range(8): queue.put(each)", BY_QUEUE)]
+)
+def test_a_stream_that_parts_itself_in_another_way(fill: str, gives: str, tmp_path: Path) -> None:
+    assert not watched(tmp_path, SHARED.format(fill=fill, gives=gives), CODE).found
+
+
+def test_the_rank_of_the_process_parts_no_workers(tmp_path: Path) -> None:
+    gives = 'yield from map(tensor, range(int(os.environ.get("RANK", 0)), 8))'
+    source = SHARED.format(fill="", gives=gives).replace("(self):", "(self):  # flagged")
+    assert watched(tmp_path, source, CODE).found
+
+
 @pytest.mark.parametrize(("info", "workers"), [("get_worker_info()", 2), ("None", 1)])
 def test_a_stream_with_shares_or_one_worker(info: str, workers: int, tmp_path: Path) -> None:
     assert not watched(tmp_path, STREAM.format(info=info, workers=workers, mark=""), CODE).found

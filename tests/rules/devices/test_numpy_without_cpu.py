@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tensortrail.findings import Severity
-from tests.rules.judged import severity
+from tests.rules.judged import findings, severity
 
 
 @pytest.mark.parametrize(("library", "expected"), [("paddle", None), ("torch", Severity.ERROR)])
@@ -30,3 +30,9 @@ OTHER = (
 )
 def test_an_array_of_another_library(cls: str, expected: Severity | None) -> None:
     assert severity("DEV503", OTHER.format(cls=cls)) is expected
+
+
+def test_the_device_is_told() -> None:
+    (found,) = findings("DEV503", "import torch\nx = torch.ones(2, device='xpu').numpy()\n")
+    said = "`torch.ones(2, device='xpu')` is on xpu, and numpy reads the CPU only"
+    assert found.message == said

@@ -197,7 +197,7 @@ def check(text: str) -> None:
     assert "1 x devices are not simulated in another program" in text
     assert "triton is not installed here" in text
     assert "1 x mslk is not installed here" in text
-    assert "failed for other reasons: 1\n  test_it.py::test_fails_otherwise" in text
+    assert "failed, and not explained: 1\n  test_it.py::test_fails_otherwise" in text
 
 
 @pytest.mark.skipif("triton" in sys.modules, reason="the tests expect no triton")
@@ -210,7 +210,7 @@ def test_each_test_on_clean_devices(folder: Path) -> None:
     meets = {"test_meets", "TestCase::test_meets_too"}
     assert failed == {*meets, "test_is_too_large", "test_fails_otherwise"}
     check(text)
-    assert "failed, and it has to do with devices: 3" in text
+    assert "failed, and explained above: 3" in text
     assert "no trail is kept: with --tensortrail, `tensortrail why` answers" in text
     assert "input   cpu     float32 2x3" in text
     assert "cause    OFF113 memory ran out: 2.00 GiB on cuda:0, where 1.00 GiB of 1.00 GiB" in text

@@ -137,6 +137,38 @@ def test_a_class_of_another_program(tmp_path: Path) -> None:
     assert "import the class into the main module first" in explained(tmp_path, program)
 
 
+class Words(nn.Module):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.places = nn.Embedding(10, 2), nn.Embedding(4, 2)
+
+    def forward(self, ids: Any) -> Any:
+        return self.words(ids) + self.places(torch.arange(ids.shape[-1]))
+
+
+@pytest.mark.parametrize(
+    ("ids", "cause", "change"),
+    [
+        ([[3, 12, 11]], "`net.words.weight` has 10 rows, 0 to 9, and row 12 is looked up (2 of 3",
+         "where it is made"),
+        ([[3, -100]], "and row -100 is looked up (1 of 2 numbers)", "Replace what is below 0"),
+        ([[1] * 6], "`net.places.weight` has 4 rows, 0 to 3, and row 5 is looked up (2 of 6",
+         "These are positions: cut what comes to 4 of them"),
+        ([[1, 1, 1, 1], [8, 9, 10, 11]], "row 11 is looked up (2 of 8 numbers)", "for each id"),
+    ],
+)  # fmt: skip
+def test_a_row_that_a_table_lacks(
+    ids: list[list[int]], cause: str, change: str, tmp_path: Path
+) -> None:
+    def program() -> None:
+        net = Words()
+        net(torch.tensor(ids))
+
+    told = explained(tmp_path, program)
+    assert cause in told
+    assert change in told
+
+
 @pytest.mark.parametrize("asked", ["norm", "grad"])
 def test_other_failures_of_the_kind_are_left_alone(asked: str, tmp_path: Path) -> None:
     missing: Any = None

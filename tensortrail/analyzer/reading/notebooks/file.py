@@ -35,7 +35,8 @@ class NotebookFile:
         except RecursionError as error:
             raise Unreadable("no notebook: nested too deeply") from error
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            raise Unreadable(f"no notebook of format 4: {error}") from error
+            why = "it ends too early" if isinstance(error, IndexError) else error
+            raise Unreadable(f"no notebook of format 4: {why}") from error
 
     @property
     def cells(self) -> Iterator[RawCell]:

@@ -54,6 +54,24 @@ def marks(program: bytes) -> Iterator[Mark]:
         yield Mark(found.start(), found.end(), number, line, step, broken, error)
 
 
+def end_of_cell(program: bytes, start: int) -> int:
+    """Where the mark of the next one stands, or the program ends."""
+    found = _MARK.search(program, start)
+    return found.start() if found else len(program)
+
+
+def lines(program: bytes) -> Iterator[tuple[str, str]]:
+    """The program as people wrote it, each line with its number in its cell."""
+    number = 0
+    for line in program.replace(_HEAD, b"", 1).splitlines(keepends=True):
+        if mark := _MARK.fullmatch(line):
+            number = 0
+            yield "", f"cell {int(mark[1])}"
+        else:
+            number += 1
+            yield str(number), original(line.decode("utf-8", "replace").rstrip("\r\n"))
+
+
 def split(program: bytes) -> Mapping[int, str]:
     """The text of each cell that could be read; what stands before all goes to the first."""
     known = list(marks(program))

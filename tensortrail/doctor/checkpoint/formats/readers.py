@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
+from tensortrail.doctor.checkpoint.formats.beginnings import LOOKED_AT, kind_of, without_weights
 from tensortrail.doctor.checkpoint.formats.gguf_file import read_gguf
 from tensortrail.doctor.checkpoint.formats.ranges import Ranges
-from tensortrail.doctor.checkpoint.formats.safetensors_file import read_safetensors
+from tensortrail.doctor.checkpoint.formats.safetensors_file import LENGTH, read_safetensors
 from tensortrail.doctor.checkpoint.formats.torch_file import read_torch
-from tensortrail.rules.checkpoint import WeightFile
+from tensortrail.rules.checkpoint import Flaw, Trouble, WeightFile
 
 Reader = Callable[[Ranges, str, str], WeightFile]
 READERS: dict[str, Reader] = {
@@ -39,7 +41,15 @@ def ending_of(name: str) -> str:
 
 def _by_content(file: Ranges, path: str, name: str) -> WeightFile:
     """A file whose name says nothing."""
-    if file.read(0, 4) == b"GGUF":
+    beginning = file.read(0, LOOKED_AT)
+    if beginning.startswith(b"GGUF"):
         return read_gguf(file, path, name)
-    looks_like_torch = file.read(0, 4) == b"PK\x03\x04" or file.read(0, 1) == b"\x80"
-    return (read_torch if looks_like_torch else read_safetensors)(file, path, name)
+    if beginning.startswith((b"PK\x03\x04", b"\x80")):
+        return read_torch(file, path, name)
+    read = read_safetensors(file, path, name)
+    if beginning[LENGTH : LENGTH + 1] == b"{" or without_weights(file) is not None:
+        return read
+    kind = kind_of(beginning)
+    told = f"the file is {kind or 'of no kind that is known'}, and its name is not that of weights"
+    flaw = Flaw(Trouble.OTHER_CONTENT, told, 0, 0, "safetensors, torch.save or GGUF", kind)
+    return replace(read, flaws=(flaw,))

@@ -1,9 +1,9 @@
 // The parts of the page that are text and tables.
 
 function overview() {
-  const { argv, started, seconds, events, facts, trouble, unended, ended, dropped } = run;
+  const { argv, started, seconds, events, facts, trouble, unended, dropped } = run;
   const fact = (value, what) => el("span", {}, el("b", {}, value), ` ${what}`);
-  const notices = [...ended, ...trouble, ...unended, ...data.sharedDevices];
+  const notices = [...trouble, ...unended, ...data.sharedDevices];
   const lost = Object.entries(dropped).map(([kind, number]) => count(number, `${kind} event`));
   if (lost.length) notices.push(`The size limit was reached: ${lost.join(", ")} are not in the trail.`);
   return el("section", { id: "run", "aria-label": "The run" },

@@ -17,13 +17,14 @@ from torch.utils.data._utils import collate, fetch, worker
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.identity.assigned_lines import assigned_at
+from tensortrail.tracer.identity.content import content
 from tensortrail.tracer.identity.object_attributes import attributes_of
 from tensortrail.tracer.identity.sites import OWNERS, USER, function_name
 from tensortrail.tracer.patching.patches import Patches
 
 LIBRARY = "torch"
 LOOKS = 4
-"""Batches of a worker after which its own generators are not looked at any more."""
+"""Batches of a worker after which neither they nor its own generators are looked at any more."""
 
 
 class Workers:
@@ -34,6 +35,8 @@ class Workers:
         self._asked = False
         self._batches = 0
         self._drawn: dict[str, str] = {}
+        self._given: list[int] = []
+        """The content of its first batches."""
 
     def asked(self, original: Any, *args: Any, **kwargs: Any) -> Any:
         """It wants to know which worker it is; `collate` only asks whether it is one."""
@@ -53,7 +56,12 @@ class Workers:
         self._batches += 1
         if self._drawn and self._batches <= LOOKS:
             self._recorder.guarded(self._drew, fetcher.dataset)
+        if self._batches <= LOOKS and isinstance(fetcher.dataset, IterableDataset):
+            self._recorder.guarded(self._gave, batch)
         return batch
+
+    def _gave(self, _: Recorder, batch: Any) -> None:
+        self._given.append(content(batch))
 
     def _began(self, _: Recorder, data: Any) -> None:
         self._drawn = dict(_generators(data))
@@ -73,9 +81,10 @@ class Workers:
         code = getattr(getattr(type(data), "__iter__", None), "__code__", None)
         if not whole or self._asked or code is None or OWNERS[code.co_filename] != USER:
             return
-        if self._batches and not _has_init():
+        if any(self._given) and not _has_init():
             gives = [code.co_filename, code.co_firstlineno, function_name(code)]
-            self._tell(recorder, data, {"whole stream": self._batches, "gives": gives})
+            facts = {"whole stream": self._batches, "given": self._given, "gives": gives}
+            self._tell(recorder, data, facts)
 
     def _tell(self, recorder: Recorder, data: Any, facts: dict[str, Any]) -> None:
         info = worker._worker_info

@@ -21,6 +21,7 @@ from tensortrail.tracer.noticing.escaped.local_sizes import local_size
 from tensortrail.tracer.noticing.escaped.lost_items import lost_item
 from tensortrail.tracer.noticing.escaped.lost_leaves import lost_leaf
 from tensortrail.tracer.noticing.escaped.missed_targets import missed_targets
+from tensortrail.tracer.noticing.escaped.missing_rows import missing_row
 from tensortrail.tracer.noticing.escaped.parallel_models import parallel_model
 from tensortrail.tracer.noticing.escaped.pickled_functions import pickled_function
 from tensortrail.tracer.noticing.escaped.recomputed_states import recomputed_state
@@ -55,6 +56,7 @@ LOOKS: tuple[Callable[[BaseException, Storages], dict[str, Any] | None], ...] = 
     local_size,
     lost_item,
     missed_targets,
+    missing_row,
     several_losses,
     specialised_size,
     uncompiled_line,

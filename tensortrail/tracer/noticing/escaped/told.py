@@ -8,6 +8,7 @@ from traceback import walk_tb
 from types import FrameType
 from typing import Any
 
+from torch.nn import Module
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
 from tensortrail.rules.shared.lines import place_told
@@ -48,6 +49,19 @@ def made_at(error: BaseException, value: Any) -> str:
             if made is not None:
                 return f", made{at(file, made.lineno)},"
     return ""
+
+
+def weight_called(error: BaseException, weight: Any) -> tuple[str, Module | None]:
+    """Its name in the outermost model of the frames that has it, and that model."""
+    for frame in frames_of(error):
+        for variable, model in variables(frame).items():
+            if isinstance(model, Module):
+                shown = type(model).__name__ if variable == "self" else variable
+                named = model.named_parameters(shown, remove_duplicate=False)
+                called = next((key for key, each in named if each is weight), "")
+                if called:
+                    return called, model
+    return "", None
 
 
 def source_of(function: Any) -> tuple[str, Function] | None:

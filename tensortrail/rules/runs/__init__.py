@@ -1,0 +1,1 @@
+"""Recorded runs that ended with an exception whose cause is known."""

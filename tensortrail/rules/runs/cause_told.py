@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensortrail.findings import Finding, Fix, Safety, Severity
+from tensortrail.rules import Rule, Timeline
+from tensortrail.rules.shared.told_causes import told_causes
+
+
+class CauseTold(Rule):
+    """An exception ended the run, and its cause is known.
+
+    ## What it does
+    In a recorded run that failed, reports the exception that ended the program or a test, at the
+    line of the program that it came through last, in two cases:
+    - what the program held at that moment says why, for example a data set that returned None, a
+      learning rate scheduler that has no steps left, or a loss with a value for each sample
+    - the message is a known one about devices, meta tensors, storages, checkpoints or memory
+
+    The message and the change are those that `tensortrail trace` prints below the traceback.
+
+    Not reported: a run that ended well, also where it handled such an exception, and a failure that
+    another rule explains.
+
+    ## Why is this bad?
+    The program ends. The traceback shows the line at which it failed, which is often not the
+    line to change.
+
+    ## Example
+    ```python
+    loss = nn.functional.mse_loss(model(x), y, reduction="none")
+    loss.backward()  # RuntimeError: grad can be implicitly created only for scalar outputs
+    ```
+    Use instead:
+    ```python
+    loss = nn.functional.mse_loss(model(x), y, reduction="none")
+    loss.mean().backward()
+    ```
+
+    ## Fix safety
+    The change is told in words. A setting that takes the cause away is written into the program by
+    `tensortrail fix RUN --unsafe-fixes`, where its call is known.
+
+    ## References
+    - the table of known messages, `tensortrail/tracer/explaining/causes.toml`
+    """
+
+    code = "RUN101"
+    name = "cause-told"
+    severity = Severity.ERROR
+    yields = True
+
+    def watch(self, timeline: Timeline) -> Iterator[Finding]:
+        if timeline.ended_well():
+            return
+        for told in told_causes(timeline):
+            yield self.finding_in_run(
+                timeline,
+                told.event,
+                f"{told.event.op}: {told.cause}",
+                about=told.about,
+                fixes=[Fix(told.change, Safety.DISPLAY, ())] if told.change else (),
+                settings=told.settings,
+            )
