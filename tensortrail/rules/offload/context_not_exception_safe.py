@@ -26,7 +26,7 @@ class ContextNotExceptionSafe(Rule):
     Reported as a note: other state that was saved before the `yield` and is set back after it,
     global names of the file, and a project that never catches what the body raises, so that its run
     is over then. Of an installed project only what belongs to its user counts: a model, or an
-    object that the function is given.
+    object that the function is given. A class that Ray runs is no such case: the actor lives on.
 
     ## Why is this bad?
     After an exception inside the `with` block, the model stays onloaded (out of memory at the

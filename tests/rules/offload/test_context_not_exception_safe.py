@@ -45,8 +45,39 @@ HELD = """
         ("nn.Module", "on", Severity.WARNING),
         ("object", "model", Severity.NOTE),
         ("object", "model.name", Severity.WARNING),
+        ("object", "model[0]", Severity.WARNING),
+        ("object", "self.kept[model]", Severity.NOTE),
     ],
 )
 def test_whose_object_stays_changed(base: str, given: str, expected: Severity) -> None:
-    source = HELD.format(base=base, given=given).replace("self, model.name", "self, model")
+    source = HELD.format(base=base, given=given).replace(f"self, {given}", "self, model")
     assert severity("OFF106", source) is expected
+
+
+ACTOR = """
+    import ray
+    from contextlib import contextmanager
+
+    class WorkerImpl:
+        @contextmanager
+        def with_reference(self):
+            self.load_reference_weights()
+            yield
+            self.load_weights()
+
+    {how}
+    class Worker(WorkerImpl):
+        pass
+    """
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        ("@ray.remote", Severity.WARNING),
+        ("@ray.remote(num_gpus=1)", Severity.WARNING),
+        ("@dataclass", Severity.NOTE),
+    ],
+)
+def test_an_actor_lives_on_after_a_task_that_failed(how: str, expected: Severity) -> None:
+    assert severity("OFF106", ACTOR.format(how=how)) is expected
