@@ -81,3 +81,35 @@ ACTOR = """
 )
 def test_an_actor_lives_on_after_a_task_that_failed(how: str, expected: Severity) -> None:
     assert severity("OFF106", ACTOR.format(how=how)) is expected
+
+
+KEPT = """
+    import os
+    from contextlib import contextmanager
+
+    _kept = {start}
+
+    @contextmanager
+    def on_gpu(name):
+        {how}
+        yield model
+        {back}
+    """
+MODEL = ("model = _kept[name].cuda()", "model.cpu()")
+VARIABLE = ('os.environ["DEVICES"] = name', 'os.environ["DEVICES"] = before')
+
+
+@pytest.mark.parametrize(
+    ("start", "statements", "expected"),
+    [
+        ("{}", MODEL, Severity.WARNING),
+        ("[]", MODEL, Severity.WARNING),
+        ("load()", MODEL, Severity.NOTE),
+        ("load()", VARIABLE, Severity.WARNING),
+    ],
+)
+def test_what_the_file_or_the_process_keeps(
+    start: str, statements: tuple[str, str], expected: Severity
+) -> None:
+    how, back = statements
+    assert severity("OFF106", KEPT.format(start=start, how=how, back=back)) is expected
