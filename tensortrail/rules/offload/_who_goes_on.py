@@ -33,13 +33,16 @@ def _outlives_the_call(module: Module, function: FunctionNode) -> bool:
     kept = module.once(_caches, module.top)
     return (
         _is_of_the_caller(module, function)
-        or any(map(_is_environment, module.members("environ", function)))
+        or any(_is_set_in_environment(module, e) for e in module.members("environ", function))
         or any(each.id in kept for each in module.nodes(ast.Name, function))
     )
 
 
-def _is_environment(node: ast.Attribute) -> bool:
-    return isinstance(node.value, ast.Name) and node.value.id == "os"
+def _is_set_in_environment(module: Module, node: ast.Attribute) -> bool:
+    """`os.environ[name] = value`."""
+    item = module.parent(node)
+    of_os = isinstance(node.value, ast.Name) and node.value.id == "os"
+    return of_os and isinstance(item, ast.Subscript) and not isinstance(item.ctx, ast.Load)
 
 
 def _caches(module: Module, top: FunctionNode) -> frozenset[str]:

@@ -96,6 +96,7 @@ KEPT = """
         {back}
     """
 MODEL = ("model = _kept[name].cuda()", "model.cpu()")
+READ = ('device = os.environ["DEVICES"]', "device_process.stop()")
 VARIABLE = ('os.environ["DEVICES"] = name', 'os.environ["DEVICES"] = before')
 
 
@@ -106,6 +107,7 @@ VARIABLE = ('os.environ["DEVICES"] = name', 'os.environ["DEVICES"] = before')
         ("[]", MODEL, Severity.WARNING),
         ("load()", MODEL, Severity.NOTE),
         ("load()", VARIABLE, Severity.WARNING),
+        ("load()", READ, Severity.NOTE),
     ],
 )
 def test_what_the_file_or_the_process_keeps(
