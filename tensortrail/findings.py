@@ -41,6 +41,10 @@ class Severity(str, Enum):
         return list(Severity).index(self)
 
 
+def severest(*severities: Severity) -> Severity:
+    return min(severities, key=lambda each: each.rank)
+
+
 class Confidence(str, Enum):
     HIGH = "high"
     MEDIUM = "medium"
@@ -191,6 +195,8 @@ class Finding:
     """What it is about in a recorded run: process and number of each storage."""
     told: bool = field(default=False, compare=False)
     """A note that is reported by default, of a rule whose notes are not."""
+    at_least: Severity = field(default=Severity.NOTE, compare=False)
+    """How severe those are reported that it stands for."""
 
     @property
     def change(self) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tensortrail.findings import Finding, Severity
+from tensortrail.findings import Finding, Severity, severest
 from tensortrail.rules.base import Rule
 
 Weigh = Callable[[Finding], Severity]
+StandsFor = Mapping[int, Sequence[Finding]]
+"""By the identity of a finding: those that it explains."""
 
 
 def own_severity(finding: Finding) -> Severity:
@@ -19,9 +21,9 @@ def without_explained(
     found: Collection[Finding], rules: Iterable[Rule], weigh: Weigh = own_severity
 ) -> list[Finding]:
     """The findings, but those of codes that another finding's rule explains at their line. The one
-    that stays is an error if one of those it stands for is, as `weigh` says how severe each is
-    reported. A note explains notes only, as it may not be shown, and goes where one of the others
-    is no note."""
+    that stays is as severe as the severest of those it stands for, as `weigh` says how severe each
+    is reported. A note explains notes only, as it may not be shown, and goes where one of the
+    others is no note."""
     explains = {rule.code: frozenset(rule.explains) for rule in rules if rule.explains}
     of_line: dict[tuple[str, int], list[Finding]] = {}
     for each in found:
@@ -40,7 +42,7 @@ def without_explained(
         if each.code in explains and _is_said_better(each, line, explains[each.code])
     }
     left = [each for each in found if id(each) not in gone]
-    return [_as_severe(each, stands_for.get(id(each), ()), weigh) for each in left]
+    return [_as_severe(each, stands_for, weigh) for each in left]
 
 
 def without_yielding(found: Sequence[Finding], rules: Iterable[Rule]) -> list[Finding]:
@@ -75,7 +77,16 @@ def _is_said_better(note: Finding, line: Iterable[Finding], codes: Collection[st
     return worse and note.severity is Severity.NOTE
 
 
-def _as_severe(finding: Finding, others: Iterable[Finding], weigh: Weigh) -> Finding:
-    if finding.severity is Severity.WARNING and any(weigh(o) is Severity.ERROR for o in others):
-        return replace(finding, severity=Severity.ERROR)
-    return finding
+def _as_severe(finding: Finding, stands_for: StandsFor, weigh: Weigh) -> Finding:
+    others = [weigh(each) for each in _all_explained(finding, stands_for)]
+    if not others:
+        return finding
+    worst = severest(*others)
+    return replace(finding, severity=severest(finding.severity, worst), at_least=worst)
+
+
+def _all_explained(finding: Finding, stands_for: StandsFor) -> Iterator[Finding]:
+    """Also what those would stand for that it stands for."""
+    for each in stands_for.get(id(finding), ()):
+        yield each
+        yield from _all_explained(each, stands_for)

@@ -179,6 +179,31 @@ def test_warnings_that_are_reported_as_notes(
     assert Doubtful.info().severity is Severity.NOTE
 
 
+class StandsFor(Rule):
+    """It would be reported as a note."""
+
+    code = "ZZZ904"
+    name = "stands-for"
+    warns = False
+    explains = ("ZZZ902",)
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        yield self.finding(module, next(iter(module.nodes(ast.Name))), "more than that")
+
+
+def test_what_stands_for_a_warning_is_reported_as_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for user in ("judging.judge", "choosing.chosen"):
+        rules = {each.code: listed_as(each) for each in (Noting, StandsFor)}
+        monkeypatch.setattr(f"tensortrail.analyzer.{user}.listed", lambda rules=rules: rules)
+    (tmp_path / "clean.py").write_text(CLEAN)
+    found = [(each.message, each.severity) for each in run(tmp_path).findings]
+    assert found == [("more than that", Severity.WARNING)]
+    monkeypatch.setattr(Noting, "warns", False)
+    assert [each.severity for each in run(tmp_path).findings] == [Severity.NOTE]
+
+
 def test_per_file_ignores(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "bad.py").write_text(BAD)

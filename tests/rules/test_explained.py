@@ -48,3 +48,21 @@ def test_what_is_reported_as_a_note_makes_nothing_worse() -> None:
     both = [finding("DEV532", Severity.WARNING), finding("DEV534", Severity.ERROR)]
     (left,) = without_explained(both, RULES, weighed("DEV534"))
     assert (left.code, left.severity) == ("DEV532", Severity.WARNING)
+
+
+def test_it_stands_also_for_what_those_stand_for() -> None:
+    rules = [all_rules()[code]() for code in ("DEV531", "DEV532", "DEV526")]
+    three = [
+        finding("DEV531", Severity.WARNING),
+        finding("DEV532", Severity.WARNING),
+        finding("DEV526", Severity.ERROR),
+    ]
+    (left,) = without_explained(three, rules)
+    assert (left.code, left.severity, left.at_least) == ("DEV531", *[Severity.ERROR] * 2)
+
+
+def test_how_severe_it_is_at_least_is_what_is_reported_of_those_it_stands_for() -> None:
+    both = [finding("DEV532", Severity.WARNING), finding("DEV534", Severity.WARNING)]
+    (alike,) = without_explained(both, RULES, weighed("DEV532"))
+    (worse,) = without_explained(both, RULES, weighed("DEV534"))
+    assert (alike.at_least, worse.at_least) == (Severity.WARNING, Severity.NOTE)

@@ -27,7 +27,7 @@ from tensortrail.analyzer.reading.parsing import parsed
 from tensortrail.analyzer.reading.python_files import is_notebook
 from tensortrail.analyzer.reading.source import Unreadable
 from tensortrail.analyzer.reading.texts import Texts
-from tensortrail.findings import Finding, Severity, Site
+from tensortrail.findings import Finding, Severity, Site, severest
 from tensortrail.rules import Rule
 from tensortrail.rules.explained import Weigh, without_explained
 
@@ -102,10 +102,11 @@ def _is_loud(finding: Finding, silent: Container[str]) -> bool:
 
 
 def _as_reported(found: Iterable[Finding], rules: Iterable[Rule]) -> Iterator[Finding]:
-    """What a rule is sure of is reported all the same where its warnings are notes."""
+    """What a rule is sure of is reported all the same where its warnings are notes, and what stands
+    for another finding as that one would be."""
     weigh = _weigh_by(rules)
     for each in found:
-        severity = weigh(each)
+        severity = severest(weigh(each), each.at_least)
         yield each if severity is each.severity else replace(each, severity=severity)
 
 

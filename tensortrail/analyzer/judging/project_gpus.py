@@ -78,7 +78,7 @@ class AsksForGpus:
             return True
         if not os.path.isfile(file.path):
             return False
-        top, word = top_of_project(folder_of(file)), "set_device"
+        top, word = around_program(file), "set_device"
         found = file.project.customs.is_written(top, word, SETS_GPU)
         return is_so_in(file, found, texts_asked.sets_gpu, word)
 

@@ -8,6 +8,7 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.devices.calls.accepted import accepts
 from tensortrail.rules.devices.calls.customs import may_be_given_anything, named
+from tensortrail.rules.devices.modules.dispatched import ENABLING
 from tensortrail.rules.devices.named.at_hand import (
     device_parameter,
     devices_said,
@@ -24,7 +25,7 @@ from tensortrail.rules.shared.given_devices import is_used_as_device
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import device_given
 from tensortrail.rules.shared.never_given import is_chosen_somewhere
-from tensortrail.rules.shared.objects import is_before
+from tensortrail.rules.shared.objects import called, is_before
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import NOT_CONSTANT, Kind
@@ -39,7 +40,9 @@ class GpuByDefaultAtACall(Rule):
     its text, or the `self.device` of its class. A note if that parameter is a GPU by default too,
     and no call of the project chooses another, and beside a variable if the file puts something
     on a GPU anyway. So is a function that only asks what the GPU can do, if no other call gives it
-    a device, and one that reads the device only if another argument is such or such.
+    a device, one that reads the device only if another argument is such or such, and, beside
+    `self.device`, one that offloads a pipeline, unless the method itself does: that says where its
+    parts lie, not where they run.
 
     Not reported: a branch that tests for CUDA, tests, and a function that replaces "auto" by
     another device.
@@ -221,6 +224,7 @@ class Speaker(torch.nn.Module):
                     same = parameter is not None and module.once(_is_a_gpu_too, function)
                     note = same or (bool(bound) and _needs_a_gpu(module))
                     note = note or _only_asks(module, call) or _may_not_be_read(module, call)
+                    note = note or (bool(own) and _offloads_again(function, call))
                     yield self._found(module, call, at_hand, Severity.NOTE if note else None)
 
     def _found(
@@ -247,7 +251,22 @@ def _only_asks(module: Module, call: ast.Call) -> bool:
 
 def _may_not_be_read(module: Module, call: ast.Call) -> bool:
     """The function needs the device for something that it may not be asked for here."""
-    return module.about(module.qualified(call.func), reads_device_on_request) is True
+    return module.about(_callee(module, call), reads_device_on_request) is True
+
+
+def _offloads_again(function: FunctionNode, call: ast.Call) -> bool:
+    """No part of a function that offloads, which has to pass the device on."""
+    return called(call) in ENABLING and function.name not in ENABLING
+
+
+def _callee(module: Module, call: ast.Call) -> str:
+    """Its dotted name: of `self.f()` that of the method, of `self()` that of `forward`."""
+    cls, func = module.class_of(call), call.func
+    if cls is not None and module.text(func) == "self":
+        return f"{cls.name}.forward"
+    if cls is not None and isinstance(func, ast.Attribute) and module.text(func.value) == "self":
+        return f"{cls.name}.{func.attr}"
+    return module.qualified(func)
 
 
 def _is_a_gpu_too(module: Module, function: FunctionNode) -> bool:

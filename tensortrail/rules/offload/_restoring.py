@@ -7,9 +7,7 @@ import re
 from collections.abc import Iterator
 
 from tensortrail.rules import Module
-from tensortrail.rules.shared.functions import parameters
 from tensortrail.rules.shared.sentences import one_line
-from tensortrail.rules.view import FunctionNode
 
 _STATE = re.compile(
     r"offload|onload|device|hook|\bforward\b|requires_grad|param|weight|placement|materiali[sz]e"
@@ -46,47 +44,6 @@ def restores(module: Module, statement: ast.stmt) -> bool:
         return False
     said = [ast.unparse(each) for each in (*calls, *loops, *stored)]
     return bool(_STATE.search(" ".join((*said, *map(module.qualified, calls)))))
-
-
-def somebody_goes_on(module: Module, node: ast.Yield) -> bool:
-    """After an exception at the `yield`: who uses what is installed may do so with an object that
-    is theirs, and of a program what catches it and raises nothing."""
-    function = module.function_of(node)
-    return (
-        function is None
-        or (module.is_installed() and _is_of_the_caller(module, function))
-        or any(
-            _is_caught(module, each)
-            for block in module.nodes(ast.With)
-            for each in block.items
-            if module.text(each.context_expr).partition("(")[0].endswith(function.name)
-        )
-    )
-
-
-def _is_of_the_caller(module: Module, function: FunctionNode) -> bool:
-    """A model, or an argument of which more is read than whether it is there. A trainer or a worker
-    ends with what its own method raised."""
-    cls = module.class_of(function)
-    facts = module.class_facts(cls) if cls is not None else None
-    if facts is not None and facts.is_module:
-        return True
-    given = {each.arg for each in (*parameters(function), function.args.vararg) if each}
-    return any(
-        each.id in given - {"self", "cls"}
-        and isinstance(module.parent(each), (ast.Attribute, ast.Subscript))
-        for each in module.nodes(ast.Name, function)
-    )
-
-
-def _is_caught(module: Module, item: ast.withitem) -> bool:
-    child: ast.AST = item
-    for up in module.ancestors(item):
-        handlers = up.handlers if isinstance(up, ast.Try) and child in up.body else []
-        if any(not isinstance(each.body[-1], ast.Raise) for each in handlers):
-            return True
-        child = up
-    return False
 
 
 def _is_counted_on(module: Module, target: ast.expr) -> bool:

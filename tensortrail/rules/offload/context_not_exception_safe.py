@@ -11,8 +11,8 @@ from tensortrail.rules.offload._restoring import (
     is_work,
     left_undone,
     restores,
-    somebody_goes_on,
 )
+from tensortrail.rules.offload._who_goes_on import somebody_goes_on
 from tensortrail.rules.shared.in_tests import in_tests
 
 
@@ -25,8 +25,9 @@ class ContextNotExceptionSafe(Rule):
 
     Reported as a note: other state that was saved before the `yield` and is set back after it,
     global names of the file, and a project that never catches what the body raises, so that its run
-    is over then. Of an installed project only what belongs to its user counts: a model, or an
-    object that the function is given.
+    is over then. Of an installed project only what outlives the call counts: a model, an object
+    that the function is given, what the file keeps in a list or dict, the environment. A class that
+    Ray runs is no such case: the actor lives on.
 
     ## Why is this bad?
     After an exception inside the `with` block, the model stays onloaded (out of memory at the

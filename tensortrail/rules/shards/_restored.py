@@ -6,16 +6,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.findings import Severity
 from tensortrail.rules.shards._values_read import is_parameter_there, reads_values
 from tensortrail.rules.shared.objects import called, name_of, receiver, within
 from tensortrail.rules.view import Module
-from tensortrail.rules.words import Kind
 
-_OF_MODULES_AND_OPTIMIZERS = frozenset(
-    "train eval parameters named_parameters buffers named_buffers modules named_modules to cuda "
-    "cpu half float requires_grad_ zero_grad step forward apply".split()
-)
 _MEASURES = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
@@ -58,24 +52,6 @@ def loads(module: Module, call: ast.Call, owner: str, name: str) -> bool:
         and name in (module.text(loaded), name_of(module, loaded))
         and not any(each.arg == "assign" for each in call.keywords)
     )
-
-
-def weight_of(module: Module, cls: ast.ClassDef, owner: str, is_best: bool) -> Severity:
-    """Whatever has a state can be loaded, samplers and data too: a warning where the class also
-    runs, trains or moves it, or keeps its best state."""
-    used = is_best or any(
-        module.text(call.func) == owner or _is_done_with_it(module, call, owner)
-        for call in module.nodes(ast.Call, cls)
-    )
-    return Severity.WARNING if used else Severity.NOTE
-
-
-def _is_done_with_it(module: Module, call: ast.Call, owner: str) -> bool:
-    subject = receiver(call)
-    if subject is None or name_of(module, subject) != owner:
-        return False
-    is_module = module.value_of(subject).is_only(Kind.MODULE)
-    return is_module or called(call) in _OF_MODULES_AND_OPTIMIZERS
 
 
 def change_between(

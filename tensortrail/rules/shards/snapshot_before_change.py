@@ -16,9 +16,9 @@ from tensortrail.rules.shards._restored import (
     loads,
     loads_later,
     next_use,
-    weight_of,
 )
 from tensortrail.rules.shards._snapshots import Snapshot, snapshot_of
+from tensortrail.rules.shards._state_that_changes import weight_of
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import receiver
 
@@ -29,10 +29,10 @@ class SnapshotBeforeChange(Rule):
     ## What it does
     Reports `sd = m.state_dict()` without a copy, where
 
-    - the parameters of `m` get other memory after it (`p.data = p.data.float()`), and `sd` is used
-      then;
+    - its parameters get other memory (`p.data = p.data.float()`), and `sd` is used after it;
     - `m` is trained, or loaded from elsewhere, and `m.load_state_dict(sd)` is to restore the old
-      values, in the same function or a method of its class (a note if that does no more to it);
+      values, in the same function or a method of its class (a note if that does no more to it,
+      freezes it, or keeps in its constructor the state of an optimizer, which made no step yet);
     - `m.state_dict().copy()` is kept in a mapping, a global name or an attribute and read later, in
       a file that loads state dicts.
 
@@ -393,7 +393,7 @@ def prepare(model, distribute):
                     f"`{name}` holds the tensors of `{owner}` itself, not copies{kept.when}: "
                     f"whatever changes the model in place changes it too, and line {call.lineno} "
                     "restores nothing",
-                    severity=weight_of(module, cls, owner, is_best),
+                    severity=weight_of(module, assign, owner, is_best),
                     confidence=Confidence.MEDIUM,
                     trail=[(call, "to be restored here")],
                 )

@@ -8,6 +8,10 @@ from tensortrail.rules.shared.functions import parameter_names
 from tensortrail.rules.shared.tensor_origin import is_factory
 from tensortrail.rules.view import Module
 
+_HOLD_OTHERS = ("Parameter", "ParameterList", "Sequential", "ModuleList", "ModuleDict")
+
+_KEEPS = ("Parameter", "register_parameter", "register_buffer")
+
 
 def takes_its_weights(module: Module, name: str) -> bool:
     """The class is of this file, and it and those of the file that it makes take all their weights
@@ -57,7 +61,19 @@ def _owner(node: ast.AST) -> str:
 
 
 def _is_fresh(module: Module, call: ast.Call) -> bool:
-    """A layer of torch, or numbers that torch makes."""
+    """A layer of torch, or numbers that torch makes and that are not for a moment only."""
     owner, _, last = module.qualified(call.func).rpartition(".")
-    layer = owner == "torch.nn" and last[:1].isupper() and last != "Parameter"
-    return layer or is_factory(module, call)
+    layer = owner == "torch.nn" and last[:1].isupper() and last not in _HOLD_OTHERS
+    return layer or (is_factory(module, call) and not _is_for_a_moment(module, call))
+
+
+def _is_for_a_moment(module: Module, call: ast.Call) -> bool:
+    """Bound to a name of a method that is no constructor and makes no parameter or buffer."""
+    function, statement = module.function_of(call), module.statement_of(call)
+    return (
+        function is not None
+        and function.name != "__init__"
+        and isinstance(statement, ast.Assign)
+        and all(isinstance(each, ast.Name) for each in statement.targets)
+        and not any(module.calls(*_KEEPS, inside=function))
+    )

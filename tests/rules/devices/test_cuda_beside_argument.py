@@ -167,3 +167,23 @@ BROUGHT = (
 def test_what_every_caller_brings_to_the_gpu(brought: str, expected: bool) -> None:
     found = severity("DEV538", BROUGHT.format(brought=brought))
     assert (found is not None) is expected or found is Severity.NOTE
+
+
+@pytest.mark.parametrize(
+    ("other", "expected"),
+    [("def begin(rank):\n    torch.cuda.set_device(rank)\n", NOTE), ("", WARNING)],
+)
+def test_far_below_the_file_that_sets_the_gpu_of_each_process(
+    tmp_path: Path, other: str, expected: Severity
+) -> None:
+    folder = tmp_path
+    for name in ("net", "parts", "model", "backbone", "transformer", "layers"):
+        folder = folder / name
+        folder.mkdir()
+        (folder / "__init__.py").write_text("")
+    (tmp_path / "net" / "ranks.py").write_text(f"import torch\n\n\n{other}")
+    (folder / "padded.py").write_text(f'{ELSEWHERE}run("cpu")\n')
+    request = CheckRequest(
+        paths=(str(folder / "padded.py"),), cache_dir=None, codes=frozenset(("DEV538",))
+    )
+    assert [each.severity for each in check(request).findings] == [expected]

@@ -94,3 +94,60 @@ def test_a_device_that_is_read_on_request(guard: str, expected: Severity) -> Non
         "def run(net, rows, device):\n    return embedded(net.to(device), rows.to(device))\n"
     )
     assert severity("DEV550", source) is expected
+
+
+PIPELINE = """
+    import torch
+
+    class Pipeline:
+        def enable_model_cpu_offload(self, device="cuda"):
+            self.run_on = torch.device(device)
+
+        def warm(self, device="cuda"):
+            self.run_on = torch.device(device)
+
+        @property
+        def device(self):
+            return self.model.weight.device
+
+        def {method}(self, {given}):
+            self.{name}()
+            return self.rows.to({given})
+    """
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "given", "expected"),
+    [
+        ("again", "enable_model_cpu_offload", "rows", NOTE),
+        ("again", "enable_model_cpu_offload", "device", WARNING),
+        ("again", "warm", "rows", WARNING),
+        ("enable_sequential_cpu_offload", "enable_model_cpu_offload", "rows", WARNING),
+    ],
+)
+def test_where_parts_lie_does_not_say_where_to_offload_from(
+    method: str, name: str, given: str, expected: Severity
+) -> None:
+    source = PIPELINE.format(method=method, name=name, given=given)
+    assert severity("DEV550", source) is expected
+
+
+LABELLED = """
+    import torch
+
+    class Model(torch.nn.Module):
+        def forward(self, rows, labels=None, device="cuda"):
+            if {test}:
+                labels = torch.zeros(3, device=device)
+            return self.loss(rows, labels)
+
+        def sample(self, rows, device):
+            return self(rows.to(device))
+    """
+
+
+@pytest.mark.parametrize(
+    ("test", "expected"), [("labels is not None", NOTE), ("self.training", WARNING)]
+)
+def test_a_module_that_is_called_reads_the_device_in_forward(test: str, expected: Severity) -> None:
+    assert severity("DEV550", LABELLED.format(test=test)) is expected

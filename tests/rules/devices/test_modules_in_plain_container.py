@@ -148,3 +148,44 @@ def test_an_empty_sequence_has_no_weights(made: str, expected: Severity | None) 
             return [level(x) for level in self.levels]
     """
     assert severity("DEV544", source) is expected
+
+
+ENGINES = """
+    import torch
+    from torch import nn
+
+    class Engine(nn.Module):
+        def __init__(self, model):
+            super().__init__()
+            self.model = model
+            self.parts = nn.ModuleList([model])
+
+        def forward(self, x):
+            {drawn}
+            return self.model(x) * noise
+
+    class Engines(nn.Module):
+        def __init__(self, model):
+            super().__init__()
+            self.model = model
+            self.engines = []
+
+        def begin(self):
+            self.engines.append(Engine(self.model))
+
+        def forward(self, x):
+            return self.engines[0](x)
+    """
+
+
+@pytest.mark.parametrize(
+    ("drawn", "expected"),
+    [
+        ("noise = torch.rand(3)", Severity.NOTE),
+        ("self.noise = noise = torch.rand(3)", Severity.ERROR),
+        ("noise = torch.rand(3); self.scale = nn.Parameter(noise)", Severity.ERROR),
+        ("noise = self.drawn = nn.Linear(3, 3)", Severity.ERROR),
+    ],
+)
+def test_a_module_whose_weights_are_all_given(drawn: str, expected: Severity) -> None:
+    assert severity("DEV544", ENGINES.format(drawn=drawn)) is expected

@@ -13,7 +13,7 @@ from tensortrail.rules.shared.objects import is_true, keyword, unpacks
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.view import Module
 
-_ENABLING = ("enable_model_cpu_offload", "enable_sequential_cpu_offload")
+ENABLING = ("enable_model_cpu_offload", "enable_sequential_cpu_offload")
 _PLACING = ("dispatch_model", "cpu_offload", "disk_offload", "load_checkpoint_and_dispatch")
 _MAP = 2
 """The position of `device_map` in `load_checkpoint_and_dispatch`."""
@@ -90,7 +90,7 @@ def _is_move(module: Module, call: ast.Call) -> bool:
 def _placed(module: Module, call: ast.Call) -> str:
     """The name of the model that the call places; "" if it places none."""
     called = module.text(call.func).rpartition(".")[2]
-    if called in _ENABLING and isinstance(call.func, ast.Attribute):
+    if called in ENABLING and isinstance(call.func, ast.Attribute):
         return module.text(call.func.value)
     if called == "from_pretrained" and _is_placed(module, call):
         return _stored_as(module, call)
