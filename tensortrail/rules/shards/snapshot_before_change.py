@@ -8,10 +8,10 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shards._kept_longer import is_explicit_copy, keeper, read_by_loading
 from tensortrail.rules.shards._replaced import data_swaps, swapped_modules
 from tensortrail.rules.shards._restored import (
+    begins_anew,
     change_between,
     is_best_of,
     is_copied,
-    is_made_again,
     kept_as,
     loads,
     loads_later,
@@ -377,7 +377,7 @@ def prepare(model, distribute):
         self, module: Module, assign: ast.Assign, name: str, kept: Snapshot
     ) -> Iterator[Finding]:
         owner, cls, function = kept.owner, module.class_of(assign), module.function_of(assign)
-        if cls is None or is_made_again(module, cls, owner):
+        if cls is None or begins_anew(module, cls, assign, owner):
             return
         is_best = is_best_of(module, assign, owner)
         if not owner.startswith("self.") and not is_best:

@@ -23,3 +23,19 @@ def test_whatever_has_a_state_may_be_data(use: str, expected: Severity) -> None:
         "    def restore(self):\n        self.data.load_state_dict(self.kept)\n"
     )
     assert severity("SHD411", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("taken_by", "expected"), [("__init__", None), ("load_state_dict", Severity.WARNING)]
+)
+def test_an_optimizer_has_no_state_before_its_first_step(
+    taken_by: str, expected: Severity | None
+) -> None:
+    source = (
+        f"class Warmup:\n    def {taken_by}(self, optimizer):\n"
+        "        self.optimizer = optimizer\n        self.kept = self.optimizer.state_dict()\n\n"
+        "    def step(self):\n        self.optimizer.step()\n\n"
+        "    def restore(self):\n        self.optimizer.load_state_dict(self.kept)\n"
+    )
+    source = source.replace("        self.optimizer = optimizer\n", "") if expected else source
+    assert severity("SHD411", source) is expected
