@@ -38,7 +38,14 @@ def module(given: str, *body: str, more: str = "") -> str:
     return MODULE.format(given=given, body=stored + FORWARD.format(more=more))
 
 
+DRAWN = (
+    "import torch\n\n\ndef noise(x, generator=None):\n"
+    "    return torch.randn(x.shape, device=x.device, generator=generator)\n"
+    "\n\ndef drawn(x, seed):\n    return noise(x{given})\n"
+)
+
 CASES = [
+    ("DEV512", DRAWN.format(given=", torch.Generator(seed)"), DRAWN.format(given="")),
     ("DEV506", loaded("return torch.load(path).to(device)"), loaded("return torch.load(path)")),
     (
         "DEV506",

@@ -47,7 +47,8 @@ class Called:
         return [each for held in given for each in _opened(held)]
 
 
-_NO_OPERAND = frozenset({"dim", "axis", "out", "generator", "device", "dtype", "output_size"})
+_NO_OPERAND = frozenset("dim axis out generator device dtype output_size alpha beta".split())
+"""Arguments that need not lie beside the others; of `alpha` and `beta` torch reads the numbers."""
 
 
 def _opened(held: Held) -> list[Held]:

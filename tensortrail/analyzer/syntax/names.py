@@ -130,7 +130,8 @@ class Names:
             self._again.setdefault(name, [(self._lines[name], self._imported[name])])
         if name in self._again:
             self._again[name].append((node.lineno, source))
-        self._imported[name], self._lines[name] = source, node.lineno
+        self._imported[name] = source
+        self._lines[name] = min(node.lineno, self._lines.get(name, node.lineno))
 
     def _add_import(self, node: ast.Import) -> None:
         for alias in node.names:

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 
 from tensortrail.rules import Module
+from tensortrail.rules.devices.written_for.callers import comes_from_the_cpu
+from tensortrail.rules.places import Where
 from tensortrail.rules.shared.objects import called, is_true, keyword, receiver
 
 _READS = frozenset(
@@ -27,9 +29,21 @@ def unfinished(module: Module, node: ast.expr) -> ast.Call | None:
         if called(each) != "to" or subject is None:
             continue
         arrives, leaves = module.placement_at(each).device, module.placement_at(subject).device
-        if arrives == "cpu" != leaves:
+        if arrives == "cpu" != leaves and not _is_there(module, subject):
             return each
     return None
+
+
+def _is_there(module: Module, subject: ast.expr) -> bool:
+    """All callers of the function have what it follows on the CPU: nothing is copied."""
+    function = module.function_of(subject)
+    held = module.places(function).seen.get(subject) if function is not None else None
+    if function is None or held is None or not held.places:
+        return False
+    return all(
+        at.where is Where.OF and comes_from_the_cpu(module, function, at.subject)
+        for at in held.places
+    )
 
 
 def read_in(module: Module, use: ast.expr) -> ast.expr | None:

@@ -19,6 +19,7 @@ from tensortrail.rules.devices.meetings.generators import (
     is_meant,
     unfit_draws,
 )
+from tensortrail.rules.places import What
 from tensortrail.rules.shared.failures import weight
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import keyword_given
@@ -38,7 +39,8 @@ class GeneratorDevice(Rule):
 
     - the generator is a plain `torch.Generator()`, which is on the CPU;
     - the generator was made on a device, and the call has no `device=`;
-    - the generator is an argument, in a function that never reads `generator.device`;
+    - the generator is an argument, in a function that never reads `generator.device` (by default
+      only if something in the project passes one);
     - a plain generator draws for a tensor argument: `torch.multinomial(p, 1, generator=...)`.
 
     Also reports, as a note, a `DataLoader` that shuffles without a generator in a file that makes a
@@ -64,6 +66,7 @@ class GeneratorDevice(Rule):
     since = "0.2.0"
     severity = Severity.NOTE
     warns = False
+    notes = False
     triggers = (("generator", "torch"), ("set_default_", "DataLoader"))
 
     bad = (
@@ -257,6 +260,7 @@ def order(size, generator=None):
                     call,
                     f"`{generator.id}` is the caller's, and the numbers are {where}: "
                     "torch refuses a generator on another device",
+                    told=_is_given(module, function, generator.id),
                 )
         for draw in unfit_draws(module):
             yield self._unfit(module, draw)
@@ -288,6 +292,7 @@ def order(size, generator=None):
             f"the numbers are drawn on {needs} with a generator on {on}: torch refuses one on "
             "another device",
             severity=_weight(module, draw),
+            told=True,
             trail=[(draw.made, f"a generator on {on}")],
         )
 
@@ -297,6 +302,7 @@ def order(size, generator=None):
             drawn.call,
             f"the numbers are drawn on the device of `{drawn.subject}`, which callers choose, with "
             "a generator on the CPU: torch refuses one on another device",
+            told=True,
             trail=[(drawn.made, "a generator on the CPU")],
         )
 
@@ -323,6 +329,13 @@ def _is_parameter(function: FunctionNode, generator: ast.Name) -> bool:
     given = function.args
     names = [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
     return generator.id in names
+
+
+def _is_given(module: Module, function: FunctionNode, name: str) -> bool:
+    """Somebody in the project passes a generator, and None is not all that is passed."""
+    held = [each for _, each in module.passed(function, name)]
+    held += [each.held for each in module.passed_elsewhere(function, name)]
+    return any(each.what is not What.NONE for each in held)
 
 
 def _asks(module: Module, function: FunctionNode, generator: str) -> bool:

@@ -98,7 +98,30 @@ def stored(module: Module, assign: ast.Assign) -> Iterator[str]:
     return map(module.text, (target, *whole))
 
 
-def is_made_again(module: Module, cls: ast.ClassDef, owner: str) -> bool:
+def begins_anew(module: Module, cls: ast.ClassDef, assign: ast.Assign, owner: str) -> bool:
+    """What is kept has nothing yet that changes, or is loaded into another module."""
+    return _is_before_the_first_step(module, cls, assign, owner) or _is_made_again(
+        module, cls, owner
+    )
+
+
+def _is_before_the_first_step(
+    module: Module, cls: ast.ClassDef, assign: ast.Assign, owner: str
+) -> bool:
+    """The state of an optimizer that other methods step, taken by the constructor: it is empty."""
+    function = module.function_of(assign)
+    return (
+        function is not None
+        and function.name == "__init__"
+        and any(
+            owner == name_of(module, stepped)
+            for call in module.calls("step", inside=cls)
+            if (stepped := receiver(call)) is not None and module.function_of(call) is not function
+        )
+    )
+
+
+def _is_made_again(module: Module, cls: ast.ClassDef, owner: str) -> bool:
     """Some method puts another module in its place: the old values are given to that one."""
     for assign in module.nodes(ast.Assign, cls):
         function = module.function_of(assign)

@@ -17,8 +17,7 @@ _OF_MODULES_AND_OPTIMIZERS = frozenset(
 
 def weight_of(module: Module, assign: ast.Assign, owner: str, is_best: bool) -> Severity:
     """Whatever has a state can be loaded, samplers and data too: a warning where the class also
-    runs, trains or moves it, or keeps its best state. A note where it is not trained, and of an
-    optimizer that made no step."""
+    runs, trains or moves it, or keeps its best state. A note where it is not trained."""
     cls = module.class_of(assign)
     asked = [
         (call, subject)
@@ -28,10 +27,7 @@ def weight_of(module: Module, assign: ast.Assign, owner: str, is_best: bool) -> 
     used = any(_is_of_a_model(module, call, subject) for call, subject in asked) or any(
         module.text(call.func) == owner for call in module.nodes(ast.Call, cls)
     )
-    steps = any(called(call) == "step" for call, _ in asked)
-    function = module.function_of(assign)
-    is_new = steps and function is not None and function.name == "__init__"
-    if is_new or _is_frozen(module, cls, owner):
+    if _is_frozen(module, cls, owner):
         return Severity.NOTE
     return Severity.WARNING if is_best or used else Severity.NOTE
 

@@ -20,8 +20,9 @@ class BestRoundNotCopied(Rule):
     In code, reports `best = model.state_dict()`, directly or in a dict, or `best = model` itself,
     under a condition in a loop that trains `model`, if `best` is used after the loop. Copies that
     copy no tensors count as well: `dict(model.state_dict())`, `copy.copy` of it and, as a warning,
-    values taken with `.cpu()`, which copies nothing while the model is on the CPU. A loop whose
-    best state is loaded into `model` afterwards is taken to train it.
+    values taken with `.cpu()`, which copies nothing while the model is on the CPU; as a note if
+    they are only returned. A loop whose best state is loaded into `model` afterwards is taken to
+    train it.
 
     In a recorded run, reports `model.load_state_dict(state)` where `state` holds the tensors of the
     model itself, and optimizers have stepped since it was taken; and a line that took three state
@@ -334,9 +335,16 @@ def first_good(model, optimizer, loader, measured):
             f"`{name}` is to keep `{kept.owner}` as it is in this round, and holds its "
             f"tensors themselves{kept.when}: line {training.lineno} trains them on, and line "
             f"{use.lineno} uses the values of the last round",
-            severity=Severity.WARNING if kept.by_device else None,
+            severity=_weight(module, use) if kept.by_device else None,
             trail=[(training, "trained on here"), (use, "used here")],
         )
+
+
+def _weight(module: Module, use: ast.Name) -> Severity:
+    """Of what is a copy with a GPU: a warning, unless it is given back to callers, who may drop
+    it."""
+    given_back = isinstance(module.statement_of(use), ast.Return)
+    return Severity.NOTE if given_back else Severity.WARNING
 
 
 def _taken(load: Event) -> Site | None:

@@ -5,6 +5,13 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Guard, Module, Rule, Timeline
+from tensortrail.rules.shards._answered import (
+    answers_otherwise,
+    ends_in_an_error,
+    is_answered_elsewhere,
+    is_in_another_case,
+    only_receives,
+)
 from tensortrail.rules.shards._left_ranks import Left, left
 from tensortrail.rules.shards._of_all_ranks import (
     WAITS_ALWAYS,
@@ -16,7 +23,7 @@ from tensortrail.rules.shards._parted_ranks import Parted, parted
 from tensortrail.rules.shared.functions import outermost_function
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called
-from tensortrail.rules.shared.ranks import asks_for_rank, mentions_rank
+from tensortrail.rules.shared.ranks import asks_for_rank
 from tensortrail.rules.shared.sentences import one_line
 
 
@@ -320,80 +327,11 @@ def _of_some_ranks(module: Module, call: ast.Call) -> Guard | None:
     twins = [each for each in module.nodes(ast.Call, around) if each is not call]
     others = [each for each in twins if module.text(each.func) == name]
     for guard in module.guards_of(call):
-        if not asks_for_rank(module, guard.test) or _ends_in_an_error(module, call, guard):
+        if not asks_for_rank(module, guard.test) or ends_in_an_error(module, call, guard):
             continue
-        if _only_receives(module, call, guard):
+        if only_receives(module, call, guard):
             continue
-        opposite = any(_answers_otherwise(module, each, guard) for each in others)
-        opposite = opposite or _is_answered_elsewhere(module, call, guard)
-        return None if opposite or _is_in_another_case(module, call, others) else guard
+        opposite = any(answers_otherwise(module, each, guard) for each in others)
+        opposite = opposite or is_answered_elsewhere(module, call, guard)
+        return None if opposite or is_in_another_case(module, call, others) else guard
     return None
-
-
-def _is_answered_elsewhere(module: Module, call: ast.Call, guard: Guard) -> bool:
-    """Another function of the file makes the same call where the same test goes the other way, as
-    the loop of the workers does."""
-    test = _atom(module, guard.test, not guard.holds)
-    return any(
-        _atom(module, around.test, around.holds) == test
-        for each in module.calls(called(call))
-        if module.text(each.func) == module.text(call.func)
-        for around in module.guards_of(each)
-    )
-
-
-def _only_receives(module: Module, call: ast.Call, guard: Guard) -> bool:
-    """A broadcast from process 0, by the others: where it sends is written elsewhere."""
-    sender = module.argument(call, 1, "src")
-    others = {("==", False), ("!=", True)}
-    asked = guard.test
-    return (
-        isinstance(sender, ast.Constant)
-        and isinstance(asked, ast.Compare)
-        and ast.unparse(asked.comparators[0]) == str(sender.value)
-        and (_SIGNS.get(type(asked.ops[0]), ""), guard.holds) in others
-    )
-
-
-_SIGNS: dict[type[ast.cmpop], str] = {ast.Eq: "==", ast.NotEq: "!="}
-
-
-def _ends_in_an_error(module: Module, call: ast.Call, guard: Guard) -> bool:
-    """Processes that do not come to the call raise: the whole job ends, and nobody waits long."""
-    if any(isinstance(each, ast.Assert) for each in module.ancestors(guard.test)):
-        return True
-    test = guard.test
-    parts = test.values if isinstance(test, ast.BoolOp) else [test]
-    asked = {_atom(module, each, not guard.holds) for each in parts}
-    return any(
-        isinstance(branch.body[-1], ast.Raise)
-        and asked <= {(module.text(each.test), each.holds) for each in branch.guards}
-        for branch in module.branches(module.function_of(call))
-    )
-
-
-def _atom(module: Module, test: ast.expr, holds: bool) -> tuple[str, bool]:
-    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        test, holds = test.operand, not holds
-    return module.text(test), holds
-
-
-def _is_in_another_case(module: Module, call: ast.Call, others: list[ast.Call]) -> bool:
-    """The same call stands in another `case` of the same `match`."""
-    own = [each for each in module.ancestors(call) if isinstance(each, ast.match_case)]
-    matches = {module.parent(each) for each in own}
-    return any(
-        up not in own and module.parent(up) in matches
-        for other in others
-        for up in module.ancestors(other)
-        if isinstance(up, ast.match_case)
-    )
-
-
-def _answers_otherwise(module: Module, call: ast.Call, guard: Guard) -> bool:
-    """The same call stands under another condition about the rank."""
-    return any(
-        (asks_for_rank(module, each.test) or mentions_rank(module, each.test))
-        and (each.holds != guard.holds or module.text(each.test) != module.text(guard.test))
-        for each in module.guards_of(call)
-    )

@@ -8,10 +8,10 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shards._kept_longer import is_explicit_copy, keeper, read_by_loading
 from tensortrail.rules.shards._replaced import data_swaps, swapped_modules
 from tensortrail.rules.shards._restored import (
+    begins_anew,
     change_between,
     is_best_of,
     is_copied,
-    is_made_again,
     kept_as,
     loads,
     loads_later,
@@ -32,7 +32,7 @@ class SnapshotBeforeChange(Rule):
     - its parameters get other memory (`p.data = p.data.float()`), and `sd` is used after it;
     - `m` is trained, or loaded from elsewhere, and `m.load_state_dict(sd)` is to restore the old
       values, in the same function or a method of its class (a note if that does no more to it,
-      freezes it, or keeps in its constructor the state of an optimizer, which made no step yet);
+      or freezes it);
     - `m.state_dict().copy()` is kept in a mapping, a global name or an attribute and read later, in
       a file that loads state dicts.
 
@@ -377,7 +377,7 @@ def prepare(model, distribute):
         self, module: Module, assign: ast.Assign, name: str, kept: Snapshot
     ) -> Iterator[Finding]:
         owner, cls, function = kept.owner, module.class_of(assign), module.function_of(assign)
-        if cls is None or is_made_again(module, cls, owner):
+        if cls is None or begins_anew(module, cls, assign, owner):
             return
         is_best = is_best_of(module, assign, owner)
         if not owner.startswith("self.") and not is_best:

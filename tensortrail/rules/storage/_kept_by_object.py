@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.rules.shared.functions import matched
-from tensortrail.rules.shared.objects import called, is_name, receiver
+from tensortrail.rules.shared.objects import called, is_name, is_self, receiver
+from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.view import FunctionNode, Module
 
 Loop = ast.For | ast.While | ast.AsyncFor
@@ -23,6 +24,28 @@ def training_step(module: Module, back: ast.Call) -> FunctionNode | None:
         return None
     steps = any(module.calls("step", inside=function))
     return function if steps else None
+
+
+def is_of_one_step(module: Module, loop: Loop) -> bool:
+    """`for _ in range(engine.gradient_accumulation_steps())`: the micro-batches of one step of
+    DeepSpeed, which are few."""
+    match loop:
+        case ast.For(iter=ast.Call(func=ast.Name(id="range"), args=[most])):
+            made = (behind(module, most), *_stored_in(module, most))
+            return any(
+                isinstance(each, ast.Call) and called(each) == "gradient_accumulation_steps"
+                for each in made
+            )
+    return False
+
+
+def _stored_in(module: Module, node: ast.expr) -> Iterator[ast.expr]:
+    """What the class makes the attribute of."""
+    if isinstance(node, ast.Attribute) and is_self(node.value):
+        for member in module.members(node.attr, module.class_of(node)):
+            stored = module.parent(member)
+            if isinstance(member.ctx, ast.Store) and isinstance(stored, ast.Assign):
+                yield stored.value
 
 
 def kept_for_good(module: Module, function: FunctionNode, keeper: str) -> bool:

@@ -9,6 +9,7 @@ from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import names_in
 from tensortrail.rules.storage._kept_by_object import (
     Loop,
+    is_of_one_step,
     kept_by_meter,
     kept_for_good,
     training_step,
@@ -32,7 +33,8 @@ class LossKeepsGraph(Rule):
     In a recorded run, variables are looked at after 12 optimizer steps, after 24, after 48 and so
     on. Reports one that keeps at least ten more graphs than at the look before, a total or a list.
 
-    Not reported: a total that a backward pass starts from, or that starts anew in the loop.
+    Not reported: a total that a backward pass starts from, or that starts anew in the loop, or of
+    the micro-batches of one step.
 
     ## Why is this bad?
     Memory grows with every step until a long run fails with "out of memory". Each loss holds the
@@ -278,7 +280,7 @@ def _kept_in(
     loss: str,
 ) -> Iterator[tuple[ast.expr, str]]:
     """In the loop that trains, or in a method that is one turn of such a loop."""
-    if loop is not None:
+    if loop is not None and not is_of_one_step(module, loop):
         kept = (*_kept(module, loop, loss), *kept_by_meter(module, loop, loss))
         yield from (each for each in kept if _outlives(module, function, loop, each[1]))
     elif step is not None:

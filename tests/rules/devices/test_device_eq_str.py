@@ -104,6 +104,23 @@ def test_a_choice_between_a_move_and_none() -> None:
 
 
 @pytest.mark.parametrize(
+    ("test", "moved", "expected"),
+    [
+        ("isinstance(x, torch.Tensor) and x.device != 'cuda'", "x.cuda()", NOTE),
+        ("x is not None and x.device != 'cuda'", "x.to('cuda')", NOTE),
+        ("x is not None and x.device != 'cpu'", "x.cuda()", ERROR),
+        ("x is None or x.device != 'cuda'", "x.cuda()", ERROR),
+        ("x is not None and x.device != 'cuda'", "x.to('cuda') + 1", ERROR),
+    ],
+)
+def test_a_move_to_the_device_that_is_named(test: str, moved: str, expected: Severity) -> None:
+    alone = f"import torch\n\n\ndef placed(x: torch.Tensor):\n    return {moved} if {test} else x\n"
+    assert severity("DEV501", alone) is expected
+    body = f"    if {test}:\n        x = {moved}\n    return x\n"
+    assert severity("DEV501", f"import torch\n\n\ndef f(x: torch.Tensor):\n{body}") is expected
+
+
+@pytest.mark.parametrize(
     ("given", "expected"), [("device", None), ("torch.device(device)", Severity.WARNING)]
 )
 def test_the_name_of_a_parameter_says_no_more_than_the_string_beside_it(

@@ -236,3 +236,17 @@ def test_a_result_that_is_moved_at_once(then: str, expected: Severity) -> None:
             return x + (bank * index){then}
     """
     assert severity("DEV521", source) is expected
+
+
+@pytest.mark.parametrize(("keyword", "reported"), [("alpha", False), ("beta", False), ("x", True)])
+def test_of_some_arguments_torch_reads_the_number(keyword: str, reported: bool) -> None:
+    taken = "scale_t" if keyword == "x" else f"out, {keyword}=scale_t"
+    source = f"""
+    import torch
+
+    def scores(queries: torch.Tensor, scale):
+        scale_t = torch.tensor([scale])
+        out = torch.empty(queries.shape, device=torch.device("cuda"))
+        return torch.add(out, {taken})
+    """
+    assert bool(findings("DEV521", source)) is reported

@@ -363,3 +363,32 @@ def test_without_a_sign_weights_are_told_of_by_default(use: str, told: bool) -> 
         return model
     """
     assert [each.told for each in findings("DEV506", source)] == [told]
+
+
+@pytest.mark.parametrize(
+    ("path", "location", "expected"),
+    [
+        ("path", "torch.device('cpu')", Severity.NOTE),
+        ("path", "'cpu'", Severity.NOTE),
+        ("path", "self.device", Severity.WARNING),
+        ("other", "'cpu'", Severity.WARNING),
+    ],
+)
+def test_the_other_branch_is_for_the_cpu(path: str, location: str, expected: Severity) -> None:
+    source = f"""
+    import torch
+
+    class Backend:
+        def load(self, path, other):
+            if self.use_gpu:
+                self.model = self.model.to(self.device)
+            if self.use_gpu:
+                if self.many:
+                    state = torch.load(path)
+                else:
+                    state = torch.load(path, map_location=torch.device("cuda"))
+            else:
+                state = torch.load({path}, map_location={location})
+            self.model.load_state_dict(state)
+    """
+    assert severity("DEV506", source) is expected

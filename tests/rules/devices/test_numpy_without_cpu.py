@@ -19,6 +19,19 @@ def test_tensors_of_another_library(library: str, expected: Severity | None) -> 
     assert severity("DEV503", source) is expected
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"), [("tensorflow as tf", None), ("tables as tf", Severity.NOTE)]
+)
+def test_a_library_that_the_project_hands_on(name: str, expected: Severity | None) -> None:
+    source = f"""
+    from net.lazy import {name}
+
+    def listed(net, x):
+        return tf.shown(net(x).detach().numpy())
+    """
+    assert severity("DEV503", source) is expected
+
+
 OTHER = (
     "import torch\nimport warp\n\n\ndef as_array(x: torch.Tensor | warp.array, device):\n"
     "    if isinstance(x, {cls}):\n        return x.numpy()\n    return x.to(device)\n"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tensortrail.findings import Severity
-from tests.rules.judged import severity
+from tests.rules.judged import found_in_package, severity
 
 NOTE, WARNING, ERROR = Severity.NOTE, Severity.WARNING, Severity.ERROR
 
@@ -21,3 +23,21 @@ def test_a_function_that_is_given_self(call: str, expected: Severity | None) -> 
         f"        return {call}\n"
     )
     assert severity("OFF112", source) is expected
+
+
+def test_a_name_that_functions_import_from_several_files(tmp_path: Path) -> None:
+    """The first import is made twice, and a call between the two is of the first as well."""
+    run = "    from pkg.{0} import Client\n    return Client(args, device, model)\n\n\n"
+    source = "".join(
+        f"def {name}(args, device, model):\n" + run.format(file)
+        for name, file in (("near", "silo"), ("far", "silo"), ("served", "serving"))
+    )
+    takes = "class Client:\n    def __init__(self, args, {}): ...\n"
+    found = found_in_package(
+        tmp_path,
+        "OFF112",
+        source,
+        silo=takes.format("device, model"),
+        serving=takes.format("name, device=None, model=None"),
+    )
+    assert [each.site.line for each in found] == [13]

@@ -10,7 +10,7 @@ import pytest
 
 from tensortrail.findings import Severity, Site
 from tensortrail.rules import Did, Event, all_rules
-from tests.rules.judged import severity
+from tests.rules.judged import lines, severity
 
 
 @pytest.mark.parametrize(
@@ -42,6 +42,29 @@ def test_who_receives_does_not_send(sender: str, expected: Severity | None) -> N
             dist.broadcast_object_list(settings, src={sender})
     """
     assert severity("SHD431", source) is expected
+
+
+@pytest.mark.parametrize(("asked", "unanswered"), [("rank == 0", []), ("rank == 1", [9, 17])])
+def test_the_loop_of_the_other_ranks_is_elsewhere(asked: str, unanswered: list[int]) -> None:
+    source = f"""
+    import torch.distributed as dist
+
+    class Server:
+        def issue(self, batches):
+            if self.rank != 0:
+                return
+            for batch in batches:
+                dist.broadcast_object_list([batch], src=0)
+
+    def main(server, rank):
+        if {asked}:
+            server.issue(server.batches)
+        else:
+            while True:
+                said = [None]
+                dist.broadcast_object_list(said, src=0)
+    """
+    assert [line for line, _ in lines("SHD431", source)] == unanswered
 
 
 @pytest.mark.parametrize(

@@ -26,3 +26,30 @@ def test_a_meter_may_keep_the_number_alone(keeper: str, expected: Severity | Non
         return kept
     """
     assert severity("STO212", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("made", "steps", "expected"),
+    [
+        ("engine.gradient_accumulation_steps()", "self.steps", None),
+        ("0", "self.engine.gradient_accumulation_steps()", None),
+        ("engine.total_steps()", "self.steps", Severity.WARNING),
+    ],
+)
+def test_the_micro_batches_of_one_step(made: str, steps: str, expected: Severity | None) -> None:
+    source = f"""
+    class Trial:
+        def __init__(self, engine):
+            self.engine, self.criterion = engine, engine.criterion
+            self.steps = {made}
+
+        def train_batch(self, batches):
+            total = 0.0
+            for _ in range({steps}):
+                loss = self.criterion(next(batches))
+                self.engine.backward(loss)
+                self.engine.step()
+                total += loss
+            return total
+    """
+    assert severity("STO212", source) is expected

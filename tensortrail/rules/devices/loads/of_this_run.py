@@ -43,13 +43,40 @@ def _trains(module: Module, loop: ast.AST) -> bool:
 
 def is_where_a_gpu_is(module: Module, call: ast.Call) -> bool:
     """`if torch.cuda.is_available(): model.load_state_dict(torch.load(path))`."""
-    return any(
+    return _is_beside_one_for_the_cpu(module, call) or any(
         guard.holds
         and guard.exact
         and isinstance(guard.test, ast.Call)
         and module.qualified(guard.test.func) == "torch.cuda.is_available"
         for guard in module.guards_of(call)
     )
+
+
+def _is_beside_one_for_the_cpu(module: Module, call: ast.Call) -> bool:
+    """`torch.load(path) if on_gpu else torch.load(path, map_location="cpu")`, also written as
+    branches of an `if`."""
+    child: ast.AST = call
+    for up in module.ancestors(call):
+        if isinstance(up, ast.If) and child in (*up.body, *up.orelse):
+            beside: list[ast.AST] = [*(up.orelse if child in up.body else up.body)]
+        elif isinstance(up, ast.IfExp) and child is not up.test:
+            beside = [up.orelse if child is up.body else up.body]
+        else:
+            beside = []
+        loads = (each for one in beside for each in module.calls("torch.load", inside=one))
+        if any(_takes_to_the_cpu(module, each, call) for each in loads):
+            return True
+        child = up
+    return False
+
+
+def _takes_to_the_cpu(module: Module, load: ast.Call, other: ast.Call) -> bool:
+    """It opens the same file."""
+    location = module.argument(load, 1, "map_location")
+    same = [module.text(each) for each in load.args[:1] if each is not location]
+    if location is None or same != [module.text(each) for each in other.args[:1]]:
+        return False
+    return module.value_of(named_device(module, location)).constant == "cpu"
 
 
 def with_its_key(module: Module, call: ast.Call) -> ast.expr:

@@ -123,8 +123,10 @@ def _is_of_another_class(module: Module, guard: Guard, shown: str) -> bool:
 
 
 def is_of_another_library(module: Module) -> bool:
-    """The file imports a library whose tensors give numpy a copy, and not torch."""
-    imported = imported_packages(module)
+    """The file imports a library whose tensors give numpy a copy, and not torch: by itself, or
+    through the project, as in `from net.lazy import tensorflow`."""
+    handed_on = {each.name for node in module.nodes(ast.ImportFrom) for each in node.names}
+    imported = imported_packages(module) | handed_on
     return "torch" not in imported and not imported.isdisjoint(_OTHERS)
 
 

@@ -19,19 +19,23 @@ def always_moves(module: Module, compare: ast.expr) -> bool:
     """All that the arm does which is always taken is to move: `if x.device != "cpu": x = x.cpu()`.
     Or it only empties a cache.
 
-    A move that moves nothing costs little. `x.cuda()` is another matter: it needs a GPU."""
+    A move that moves nothing costs little. `x.cuda()` is another matter, unless the device was
+    compared with "cuda": it needs a GPU."""
     if not isinstance(compare, ast.Compare):
         return False
     negated = isinstance(compare.ops[0], (ast.NotEq, ast.NotIn))
+    test: ast.expr = compare
     up = module.parent(compare)
-    if isinstance(up, ast.IfExp) and up.test is compare:
+    if negated and isinstance(up, ast.BoolOp) and isinstance(up.op, ast.And):
+        test, up = up, module.parent(up)  # `if x is not None and x.device != "cpu"`
+    if isinstance(up, ast.IfExp) and up.test is test:
         taken, other = (up.body, up.orelse) if negated else (up.orelse, up.body)
-        return _is_move(module, taken) and _root(module, taken) == _root(module, other)
-    if isinstance(up, ast.If) and up.test is compare:
+        return _is_move(module, taken, compare) and _root(module, taken) == _root(module, other)
+    if isinstance(up, ast.If) and up.test is test:
         steps = list(_steps(up.body if negated else up.orelse))
         if steps and all(each is not None and _frees_a_cache(module, each) for each in steps):
             return True
-        moves = [each for each in steps if each is not None and _is_move(module, each)]
+        moves = [each for each in steps if each is not None and _is_move(module, each, compare)]
         return bool(moves) and all(each is None or each in moves for each in steps)
     return False
 
@@ -80,12 +84,16 @@ def _steps(body: list[ast.stmt]) -> Iterator[ast.expr | None]:
                 yield ast.Constant(None)
 
 
-def _is_move(module: Module, node: ast.expr) -> bool:
-    """`x.cpu()`, `x.to(device)`, `torch.from_numpy(x).float().to(device)`."""
-    if not isinstance(node, ast.Call):
+def _is_move(module: Module, node: ast.expr, compare: ast.Compare) -> bool:
+    """`x.cpu()`, `x.to(device)`, `torch.from_numpy(x).float().to(device)`; and to the device that
+    the comparison names."""
+    if not isinstance(node, ast.Call) or receiver(node) is None:
         return False
-    to_a_name = called(node) == "to" and isinstance(told_of(node), (ast.Name, ast.Attribute))
-    return moves_to_cpu(module, node) or (to_a_name and receiver(node) is not None)
+    told = told_of(node) if called(node) == "to" else None
+    named = {each.value for each in ast.walk(compare) if isinstance(each, ast.Constant)}
+    to_cuda = called(node) == "cuda" and not (node.args or node.keywords) and "cuda" in named
+    there = to_cuda or (isinstance(told, ast.Constant) and told.value in named)
+    return moves_to_cpu(module, node) or isinstance(told, (ast.Name, ast.Attribute)) or there
 
 
 def _frees_a_cache(module: Module, node: ast.expr) -> bool:
@@ -100,7 +108,7 @@ def _root(module: Module, node: ast.expr) -> str:
         owner = receiver(node)
         if called(node) in ("from_numpy", "as_tensor", "tensor") and node.args:
             node = node.args[0]
-        elif owner is not None and called(node) in _CASTS | {"to", "cpu", "numpy"}:
+        elif owner is not None and called(node) in _CASTS | {"to", "cpu", "cuda", "numpy"}:
             node = owner
         else:
             break

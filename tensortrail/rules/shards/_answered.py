@@ -1,0 +1,94 @@
+"""Calls under a condition on the rank that the other processes answer, or need not."""
+
+from __future__ import annotations
+
+import ast
+
+from tensortrail.rules import Guard, Module
+from tensortrail.rules.shared.objects import called
+from tensortrail.rules.shared.ranks import asks_for_rank, is_rank, mentions_rank
+
+
+def is_answered_elsewhere(module: Module, call: ast.Call, guard: Guard) -> bool:
+    """Another function of the file makes the same call where the same test goes the other way, as
+    the loop of the workers does, which may ask for the rank in other words."""
+    test = _atom(module, guard.test, not guard.holds)
+    asked = _asked(module, guard.test, not guard.holds)
+    return any(
+        _atom(module, around.test, around.holds) == test
+        or (_asked(module, around.test, around.holds) == asked and _waits_for_more(module, each))
+        for each in module.calls(called(call))
+        if module.text(each.func) == module.text(call.func)
+        for around in module.guards_of(each)
+    )
+
+
+def _waits_for_more(module: Module, call: ast.Call) -> bool:
+    """The worker's loop, which goes on until it is told to end."""
+    return any(isinstance(each, ast.While) for each in module.ancestors(call))
+
+
+def only_receives(module: Module, call: ast.Call, guard: Guard) -> bool:
+    """A broadcast from process 0, by the others: where it sends is written elsewhere."""
+    sender = module.argument(call, 1, "src")
+    others = {("==", False), ("!=", True)}
+    asked = guard.test
+    return (
+        isinstance(sender, ast.Constant)
+        and isinstance(asked, ast.Compare)
+        and ast.unparse(asked.comparators[0]) == str(sender.value)
+        and (_SIGNS.get(type(asked.ops[0]), ""), guard.holds) in others
+    )
+
+
+_SIGNS: dict[type[ast.cmpop], str] = {ast.Eq: "==", ast.NotEq: "!="}
+
+
+def ends_in_an_error(module: Module, call: ast.Call, guard: Guard) -> bool:
+    """Processes that do not come to the call raise: the whole job ends, and nobody waits long."""
+    if any(isinstance(each, ast.Assert) for each in module.ancestors(guard.test)):
+        return True
+    test = guard.test
+    parts = test.values if isinstance(test, ast.BoolOp) else [test]
+    asked = {_atom(module, each, not guard.holds) for each in parts}
+    return any(
+        isinstance(branch.body[-1], ast.Raise)
+        and asked <= {(module.text(each.test), each.holds) for each in branch.guards}
+        for branch in module.branches(module.function_of(call))
+    )
+
+
+def _atom(module: Module, test: ast.expr, holds: bool) -> tuple[str, bool]:
+    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test, holds = test.operand, not holds
+    return module.text(test), holds
+
+
+def _asked(module: Module, test: ast.expr, holds: bool) -> tuple[str, bool]:
+    """A comparison with a rank as one that asks `rank == 0`, as `self.rank != 0` does too."""
+    if isinstance(test, ast.Compare) and is_rank(module, test.left) and len(test.ops) == 1:
+        sign = _SIGNS.get(type(test.ops[0]))
+        if sign is not None:
+            return f"rank == {module.text(test.comparators[0])}", holds == (sign == "==")
+    return _atom(module, test, holds)
+
+
+def is_in_another_case(module: Module, call: ast.Call, others: list[ast.Call]) -> bool:
+    """The same call stands in another `case` of the same `match`."""
+    own = [each for each in module.ancestors(call) if isinstance(each, ast.match_case)]
+    matches = {module.parent(each) for each in own}
+    return any(
+        up not in own and module.parent(up) in matches
+        for other in others
+        for up in module.ancestors(other)
+        if isinstance(up, ast.match_case)
+    )
+
+
+def answers_otherwise(module: Module, call: ast.Call, guard: Guard) -> bool:
+    """The same call stands under another condition about the rank."""
+    return any(
+        (asks_for_rank(module, each.test) or mentions_rank(module, each.test))
+        and (each.holds != guard.holds or module.text(each.test) != module.text(guard.test))
+        for each in module.guards_of(call)
+    )
