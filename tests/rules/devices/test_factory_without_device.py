@@ -751,3 +751,36 @@ def test_a_result_that_is_moved_at_once(then: str, expected: Severity) -> None:
             return x + (bank * index){then}
     """
     assert severity("DEV521", source) is expected
+
+
+TABLES = """import torch
+
+def table(n, device=None):
+    return torch.arange(n, device=device)
+"""
+EMBEDDED = """import torch
+from .tables import table
+
+ONE = torch.ones(1)
+
+class Padded(torch.nn.Module):
+    def forward(self, x: torch.Tensor):
+        return x + table({given})
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("x.shape[1]", True),
+        ("n=x.shape[1]", True),
+        ("x.shape[1], device=x.device", False),
+        ("x.shape[1], x.device", False),
+    ],
+)
+def test_a_helper_of_another_file_that_is_given_no_device(
+    tmp_path: Path, given: str, expected: bool
+) -> None:
+    source = EMBEDDED.format(given=given)
+    found = severity_in_package(tmp_path, "DEV521", source, tables=TABLES)
+    assert (found is not None) is expected
