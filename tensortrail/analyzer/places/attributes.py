@@ -7,18 +7,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeAlias
 
+from tensortrail.analyzer.places.added_members import added_members, registers_parts
 from tensortrail.analyzer.places.by_name import (
     goes_past_the_module,
     may_be_registered,
     stored_by_name,
 )
 from tensortrail.analyzer.places.components import COMPONENT
-from tensortrail.analyzer.places.joins import join
+from tensortrail.analyzer.places.joins import join, member
 from tensortrail.analyzer.places.library import names
 from tensortrail.analyzer.syntax.tree import SCOPES, Tree
 from tensortrail.rules.places import NUMBER, UNKNOWN_HELD, FunctionPlaces, Held, Place, What, Where
 from tensortrail.rules.set_by_name import is_one_of_many
 from tensortrail.rules.shared.moves import MOVE_METHODS, TO_DEVICE
+from tensortrail.rules.shared.objects import last_name
 from tensortrail.rules.text_of import text_of
 from tensortrail.rules.view import FunctionNode
 
@@ -57,7 +59,7 @@ def own_attribute(file: ClassFile, cls: ast.ClassDef, name: str) -> Held | None:
         if held.what is What.MODULE:
             return _kept(file, cls, held, name)
     if not stores:
-        return _annotated(cls, name)
+        return _of_property(file, cls, name) or _annotated(cls, name)
     found: Held | None = None
     for function, target in stores:
         held = file.places(function).seen.get(target, UNKNOWN_HELD)
@@ -66,17 +68,35 @@ def own_attribute(file: ClassFile, cls: ast.ClassDef, name: str) -> Held | None:
             continue
         if _is_kept_by_the_module(held):
             past = goes_past_the_module(file.tree, target)
+            held = _with_its_members(file, cls, held, name)
             return UNKNOWN_HELD if past else _kept(file, cls, held, name)
         found = held if found is None else join(found, held)
     if found is None or found.what is What.NONE:
         return UNKNOWN_HELD
     if found.what is What.OBJECT:
         return replace(found, path=f"self.{name}")
+    found = _with_its_members(file, cls, found, name)
     if not file.is_module(cls):
         return _of_object(file.tree, cls, found, name)
     if name in file.tree.once(moved_by_the_class, cls) or _is_set_outside(stores):
         return Held(found.what, rank=found.rank)
     return _stays(found, name, stores[0][1])
+
+
+def _with_its_members(file: ClassFile, cls: ast.ClassDef, held: Held, name: str) -> Held:
+    """A list or `ModuleList` to which methods of the class add modules of one kind."""
+    if held.what is not What.BOX and held.cls != "box":
+        return held
+    before = member(held) if held.what is What.BOX else held.each or Held(What.NONE)
+    for function, value in file.tree.once(added_members, cls).get(name, ()):
+        before = join(before, file.places(function).seen.get(value, UNKNOWN_HELD))
+    if before.what is not What.MODULE or not before.cls:
+        return held
+    if held.what is not What.BOX:
+        return replace(held, each=Held(What.MODULE, cls=before.cls))
+    moved = file.tree.once(registers_parts, cls)
+    own = replace(before, places=frozenset({Place(Where.SELF)}))
+    return Held(What.BOX, each=own if moved else None)
 
 
 def _is_kept_by_the_module(held: Held) -> bool:
@@ -261,6 +281,17 @@ def _is_made_of_itself(tree: Tree, target: ast.expr) -> bool:
     return isinstance(node, ast.Attribute) and text_of(node) == text_of(target)
 
 
+def _of_property(file: ClassFile, cls: ast.ClassDef, name: str) -> Held | None:
+    """What a property gives, if it is a tensor or module that the object keeps."""
+    for statement in cls.body:
+        if isinstance(statement, SCOPES) and statement.name == name:
+            asked = any(last_name(each).endswith("property") for each in statement.decorator_list)
+            given = file.places(statement).returns if asked else None
+            kept = given is not None and given.what in (What.TENSOR, What.MODULE)
+            return given if kept else None
+    return None
+
+
 def _annotated(cls: ast.ClassDef, name: str) -> Held | None:
     """`weight: torch.Tensor` in the body of a module: a buffer or parameter set elsewhere."""
     for statement in cls.body:
@@ -304,6 +335,8 @@ def _stays(held: Held, name: str, store: ast.expr) -> Held:
         each = _stays(held.each, name, store) if held.each is not None else None
         return replace(held, parts=parts if held.parts is not None else None, each=each)
     made = {Where.DEFAULT, Where.HOST, Where.STAYS}
+    if held.what is What.MODULE and any(each.where is Where.SELF for each in held.places):
+        return held
     if held.what is What.DEVICE:
         return UNKNOWN_HELD
     if _is_computed_of_weights(held, store):

@@ -20,6 +20,7 @@ from tensortrail.analyzer.places.partials import by_partial
 from tensortrail.analyzer.places.torch_classes import class_of_torch
 from tensortrail.rules.places import UNKNOWN_HELD, Held, Place, What, Where
 from tensortrail.rules.set_by_name import is_one_of_many, read_by_name, set_by_name
+from tensortrail.rules.text_of import text_of
 
 
 def value_of_call(world_of: Evaluating, node: ast.Call, env: Environment) -> Held:
@@ -79,7 +80,7 @@ def value_of_call(world_of: Evaluating, node: ast.Call, env: Environment) -> Hel
     elif isinstance(func, ast.Name):
         world_of.meetings.pass_on(node, called.operands, env)
     forget_entries(node.args, env)
-    return _of_unknown_module(world_of, called)
+    return _of_unknown_module(world_of, called, is_given=_is_argument(func, env))
 
 
 def _of_object(
@@ -105,11 +106,19 @@ def _by_name(world_of: Evaluating, node: ast.Call, env: Environment) -> Held | N
     return None
 
 
-def _of_unknown_module(world_of: Evaluating, called: Called) -> Held:
+def _is_argument(func: ast.expr, env: Environment) -> bool:
+    """The caller of the function has passed what is called: a model, mostly."""
+    held = env.values.get(func.id) if isinstance(func, ast.Name) else None
+    return held is not None and held.what is What.UNKNOWN and held.path == text_of(func)
+
+
+def _of_unknown_module(world_of: Evaluating, called: Called, is_given: bool = False) -> Held:
     """What a module gives lies where the tensors lie that it is given."""
     given = [as_operand(each) for each in called.operands if each.places]
     at = {each.only for each in given if each.what is What.TENSOR}
     place = at.pop() if len(at) == 1 else None
+    if is_given and place is not None and place.where is Where.OF:
+        return Held(What.UNKNOWN, frozenset({place}))
     told = place is not None and place.where in (Where.DEVICE, Where.LITERAL)
     if place is None or not told or not world_of.world.is_asked_as_module(called.node.func):
         return UNKNOWN_HELD
@@ -159,4 +168,5 @@ def _of_self(world_of: Evaluating, called: Called, name: str, env: Environment) 
     if callee is None:
         world_of.meetings.pass_on(called.node, called.operands, env)
     result = of_callee(world_of, called, callee)
-    return result if result is not None else _of_unknown_module(world_of, called)
+    is_kept = held is not None and held.what is What.UNKNOWN and bool(held.places)
+    return result if result is not None else _of_unknown_module(world_of, called, is_kept)

@@ -17,6 +17,12 @@ def is_output(held: Held) -> bool:
     )
 
 
+def part_of_box(box: Held) -> Held:
+    """A module of a `ModuleList`: it lies where the list does."""
+    of_members = box.each
+    return replace(box, cls=of_members.cls if of_members is not None else "", each=None)
+
+
 def element_of(held: Held) -> Held:
     if held.what is What.BOX:
         return member(held)
@@ -26,5 +32,5 @@ def element_of(held: Held) -> Held:
         rank = held.rank - 1 if held.rank is not None and held.rank > 1 else MAYBE_SCALAR
         return replace(held, rank=rank, path="")
     if held.what is What.MODULE and held.cls == "box":
-        return replace(held, cls="")
+        return part_of_box(held)
     return NUMBER if held.what is What.NUMBER else UNKNOWN_HELD

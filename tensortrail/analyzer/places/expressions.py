@@ -9,7 +9,7 @@ from typing import Any
 
 from tensortrail.analyzer.places import calls, ranks
 from tensortrail.analyzer.places.conditions import condition_of, narrow
-from tensortrail.analyzer.places.elements import element_of, is_output
+from tensortrail.analyzer.places.elements import element_of, is_output, part_of_box
 from tensortrail.analyzer.places.environment import Environment
 from tensortrail.analyzer.places.joins import join, member, tagged_join
 from tensortrail.analyzer.places.library import names
@@ -185,18 +185,19 @@ class Expressions:
         argument: int = 0,
     ) -> Held:
         strictly = operation == "MatMult"
-        operands = self._beside_tensors(operands)
+        operands = self._beside_tensors(operands, strictly)
         if any(each.places for each in operands):
             self.meetings.meet(node, operation, operands, env, not strictly, argument)
         found = combined(operands)
         return replace(found, what=What.TENSOR) if strictly else found
 
-    def _beside_tensors(self, operands: Sequence[Held]) -> Sequence[Held]:
+    def _beside_tensors(self, operands: Sequence[Held], strictly: bool) -> Sequence[Held]:
+        """An argument beside a tensor is one where no number can stand, or if it has a shape."""
         if not any(each.what is What.TENSOR for each in operands):
             return operands
         return [
             replace(each, what=What.TENSOR)
-            if each.what is What.UNKNOWN and each.places and each.path in self.shaped
+            if each.what is What.UNKNOWN and each.places and (strictly or each.path in self.shaped)
             else each
             for each in operands
         ]
@@ -233,7 +234,7 @@ class Expressions:
                 return base.parts[at] if inside else UNKNOWN_HELD
             return member(base)
         if base.what is What.MODULE and base.cls == "box":
-            return replace(base, cls="")
+            return part_of_box(base)
         if base.what is What.UNKNOWN and base.places and (base.path or base.moved is not None):
             path = f"{base.path}[{text_of(node.slice)}]" if base.path else ""
             return replace(base, path=path)

@@ -33,6 +33,7 @@ def join(one: Held, other: Held) -> Held:
         places = places | {_UNKNOWN} if places else places
     parts = _parts(one.parts, other.parts) if one.keys == other.keys else None
     unlike_boxes = one.what is What.BOX and parts is None
+    of_modules = one.each if one.what is What.MODULE and one.each == other.each else None
     return Held(
         what=one.what,
         places=frozenset() if len(places) > _MOST_PLACES else places,
@@ -40,7 +41,7 @@ def join(one: Held, other: Held) -> Held:
         path=one.path if one.path == other.path else "",
         parts=parts,
         keys=one.keys if parts is not None else (),
-        each=join(member(one), member(other)) if unlike_boxes else None,
+        each=join(member(one), member(other)) if unlike_boxes else of_modules,
         cls=one.cls if one.cls == other.cls else "",
         made=one.made if one.made is other.made else None,
         moved=one.moved or other.moved,
@@ -51,11 +52,18 @@ def join(one: Held, other: Held) -> Held:
 def _of_unlike(one: Held, other: Held) -> Held:
     """A tensor on one path and something else on the other: what is known of it is kept."""
     for tensor, else_ in ((one, other), (other, one)):
+        if tensor.what is What.TENSOR and _holds_tensors(else_):
+            return Held(What.BOX, each=join(member(else_), tensor))  # taken in the same way
         if tensor.what is What.TENSOR and tensor.places and else_.what is What.NUMBER:
             return replace(tensor, what=What.UNKNOWN)
         if tensor.what is What.TENSOR and else_.what is What.UNKNOWN:
             return replace(tensor, places=tensor.places | (else_.places or {_UNKNOWN}))
     return UNKNOWN_HELD
+
+
+def _holds_tensors(box: Held) -> bool:
+    """A tuple of tensors without names, as of the states of an LSTM."""
+    return box.what is What.BOX and not box.keys and member(box).what is What.TENSOR
 
 
 def _rank(one: int | None, other: int | None) -> int | None:

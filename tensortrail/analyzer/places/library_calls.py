@@ -17,7 +17,7 @@ from tensortrail.analyzer.places.joins import member
 from tensortrail.analyzer.places.library import factories, names
 from tensortrail.analyzer.places.mappings import mapping
 from tensortrail.analyzer.places.modules import run_by_torch
-from tensortrail.analyzer.places.operations import combined
+from tensortrail.analyzer.places.operations import as_operand, combined
 from tensortrail.analyzer.places.partials import is_partial_factory
 from tensortrail.analyzer.places.ranks import rank_of_fresh
 from tensortrail.analyzer.places.torch_classes import of_torch_class, without_device
@@ -189,6 +189,11 @@ def _operation(world_of: Evaluating, called: Called, env: Environment) -> Held:
     operands = called.operands
     if by_element and operands and operands[0].what is What.UNKNOWN:
         operands[0] = replace(operands[0], what=What.TENSOR)  # torch takes no number there
+    if last in names("meets", "second") and not any(x.what is What.BOX for x in called.args[:2]):
+        operands[:2] = [
+            replace(each, what=What.TENSOR) if each.what is What.UNKNOWN else each
+            for each in operands[:2]
+        ]
     if by_element or strictly:
         world_of.meetings.meet(called.node, last, operands, env, by_element)
     found = combined(operands)
@@ -236,4 +241,4 @@ def _is_of_two(called: Called) -> bool:
     """`torch.max(a, b)`, not `torch.max(a, dim)`."""
     if called.dotted not in ("torch.max", "torch.min") or len(called.args) != 2:
         return False
-    return all(each.what is What.TENSOR for each in called.args)
+    return all(as_operand(each).what is What.TENSOR for each in called.args)

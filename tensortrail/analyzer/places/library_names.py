@@ -67,6 +67,13 @@ NAMES: Mapping[str, Mapping[str, str]] = {
   cosine_similarity meshgrid cartesian_prod grid_sample index_select gather scatter scatter_add
   index_add index_copy masked_select masked_scatter take_along_dim take bucketize searchsorted isin
   equal multi_dot solve lstsq cosine_embedding_loss prelu scatter_reduce index_reduce""",
+        # Of these the second argument is a tensor too.
+        "second": """
+  maximum minimum fmax fmin atan2 hypot logaddexp mse_loss l1_loss smooth_l1_loss huber_loss kl_div
+  binary_cross_entropy binary_cross_entropy_with_logits cross_entropy nll_loss cosine_similarity
+  matmul mm bmm mv dot outer inner vdot kron cross cdist linear bilinear conv1d conv2d conv3d
+  conv_transpose1d conv_transpose2d conv_transpose3d embedding grid_sample bucketize masked_select
+  take_along_dim""",
         # A gradient that is given lies where the tensor does that it is a gradient of.
         "gradients": "torch.autograd.backward torch.autograd.grad",
         # Of torch.distributed: what is sent and what is received lie together.

@@ -9,6 +9,7 @@ from tensortrail.analyzer.places.attributes import the_module_itself
 from tensortrail.analyzer.places.called import Called, device_given, device_places
 from tensortrail.analyzer.places.components import COMPONENT
 from tensortrail.analyzer.places.devices import used_as_devices
+from tensortrail.analyzer.places.elements import part_of_box
 from tensortrail.analyzer.places.environment import Environment
 from tensortrail.analyzer.places.evaluating import Evaluating
 from tensortrail.analyzer.places.joins import join, member
@@ -255,6 +256,10 @@ def _of_module(
         return of_module(world_of, called, base, env)
     if name in ("eval", "train", "requires_grad_", "half", "float"):
         return base
+    if base.cls == "box" and name in ("values", "children"):
+        return Held(What.BOX, each=part_of_box(base))
+    if base.cls == "box" and name in ("items", "named_children"):
+        return Held(What.BOX, each=Held(What.BOX, parts=(NUMBER, part_of_box(base))))
     if name in MOVES or name == "to_empty":
         after = moved(world_of, called, name, base, env)
         _moved_itself(called.node.func, after, env)

@@ -9,7 +9,7 @@ from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.places.parameters import is_static
 from tensortrail.analyzer.places.results import CalledAs
 from tensortrail.analyzer.syntax.tree import Tree
-from tensortrail.rules.places import UNKNOWN_HELD, FunctionPlaces, Held, Place
+from tensortrail.rules.places import UNKNOWN_HELD, FunctionPlaces, Held, Place, What
 from tensortrail.rules.view import FunctionNode
 
 _PUTS = frozenset({"device", "cuda", "to", "to_empty", "device_map"})
@@ -64,7 +64,8 @@ def puts_something(file: ProjectFile, init: ast.AST) -> bool:
 def foreign(held: Held) -> Held:
     """What a class of another file keeps: its nodes mean nothing here."""
     places = (Place(each.where, each.subject, None, each.given) for each in held.places)
-    return Held(held.what, frozenset(places), held.rank, held.path, cls=held.cls)
+    members = held.each if held.what is What.MODULE else None
+    return Held(held.what, frozenset(places), held.rank, held.path, each=members, cls=held.cls)
 
 
 def _chooses_a_device(tree: Tree, function: FunctionNode) -> bool:

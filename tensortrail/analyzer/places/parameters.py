@@ -23,6 +23,11 @@ _TAKES_ANYTHING = frozenset({"isinstance", "torch.from_numpy", "torch.tensor", "
 _AUTOGRAD = "torch.autograd.Function"
 _HOOKS = frozenset({"register_hook", "register_post_accumulate_grad_hook"})
 _JOINS = frozenset(f"torch.{each}" for each in ("cat", "concat", "stack", "hstack", "vstack"))
+_TENSORS_OF_METHODS = {
+    **dict.fromkeys(("masked_fill", "masked_fill_", "masked_select", "expand_as", "view_as"), 0),
+    **dict.fromkeys(("index_select", "scatter_", "scatter_add_", "index_add_", "index_copy_"), 1),
+}
+"""Methods that only tensors have, with the position of a tensor among their arguments."""
 _OF_ARRAYS = frozenset({"shape", "ndim", "size", "dim"})
 _TENSORS = frozenset("Tensor FloatTensor LongTensor IntTensor BoolTensor Parameter".split())
 
@@ -204,6 +209,7 @@ def used_as_tensors(function: FunctionNode, world: World) -> set[str]:
             found.add(cut.value.id)
     for call in world.tree.nodes(ast.Call, function):
         first = call.args[0] if call.args else None
+        found.update(_taken_beside(call, world))
         if isinstance(first, ast.Name):
             dotted = world.qualified(call.func)
             if dotted in _TAKES_ANYTHING or dotted.startswith("numpy."):
@@ -220,6 +226,18 @@ def used_as_tensors(function: FunctionNode, world: World) -> set[str]:
             if owner is not None:
                 found.add(owner.id)
     return found - doubtful
+
+
+def _taken_beside(call: ast.Call, world: World) -> Iterator[str]:
+    """`b` of `torch.matmul(a, b)` and `mask` of `x.masked_fill(mask, 0)`: neither is a number."""
+    asked = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    at = _TENSORS_OF_METHODS.get(asked)
+    if asked in names("meets", "second") and _is_of_torch(world.qualified(call.func)):
+        at = 1
+    if at is not None and len(call.args) > at:
+        taken = call.args[at]
+        if isinstance(taken, ast.Name):
+            yield taken.id
 
 
 def with_a_shape(function: FunctionNode, world: World) -> frozenset[str]:
@@ -251,11 +269,15 @@ def _whole_shapes(call: ast.Call) -> Iterator[str]:
 
 def _takes_a_tensor_first(dotted: str) -> bool:
     """A function of torch that raises for anything else."""
-    owner, _, name = dotted.rpartition(".")
-    if owner not in ("torch", "torch.nn.functional"):
+    if not _is_of_torch(dotted):
         return False
-    lists = (("meets", "strictly"), ("keeps", "methods"), ("keeps", "shapes"))
+    name = dotted.rpartition(".")[2]
+    lists = (("meets", "strictly"), *(("keeps", each) for each in _KEEPING))
     return dotted in names("follows", "like") or any(name in names(*each) for each in lists)
+
+
+def _is_of_torch(dotted: str) -> bool:
+    return dotted.rpartition(".")[0] in ("torch", "torch.nn.functional")
 
 
 def _is_asked_as_a_tensor(asked: ast.expr) -> bool:

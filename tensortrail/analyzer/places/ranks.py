@@ -12,6 +12,8 @@ _WIDEN = frozenset(
     "unsqueeze repeat flatten nonzero repeat_interleave expand_as view_as diag_embed".split()
 )
 """What these give has a dimension, whatever they are asked of."""
+_SIZED = frozenset(f"torch.{each}" for each in ("zeros", "ones", "empty", "rand", "randn"))
+"""Every argument without a keyword is the size of a dimension, if there are several."""
 
 
 def rank_of_fresh(dotted: str, call: ast.Call, first: Held | None) -> int | None:
@@ -24,6 +26,8 @@ def rank_of_fresh(dotted: str, call: ast.Call, first: Held | None) -> int | None
         shape = keyword(call, "size") or (call.args[-1] if call.args else None)
     if dotted == "torch.eye":
         return 2
+    if dotted in _SIZED and len(call.args) > 1:
+        return None if any(isinstance(each, ast.Starred) for each in call.args) else len(call.args)
     if dotted.endswith("Tensor") and isinstance(shape, (ast.Tuple, ast.List)):
         return _of_data(
             shape, first

@@ -167,8 +167,7 @@ class Inference(Expressions):
         if before.what is What.BOX:
             return
         kept = before.what is What.TENSOR  # in place: the tensor stays where it is
-        whole = isinstance(node.target, (ast.Name, ast.Attribute))
-        target = written(before) if kept and whole else before
+        target = written(before) if kept else before
         operands, name = [target, added], type(node.op).__name__
         after = self.operate(node.value, name, operands, env, argument=_BESIDE_ITS_OWN)
         if isinstance(node.target, ast.Name):

@@ -34,11 +34,21 @@ def of_torch_class(world_of: Evaluating, called: Called, env: Environment) -> He
     if cls == "box" and not in_class:
         made = _of_its_parts(called, made)
     if cls == "box" and any(each.cls == "leaf" for each in called.operands):
-        return Held(What.MODULE, made, cls="leaf" if last == "Sequential" else cls)
+        whole = last == "Sequential"
+        return Held(What.MODULE, made, cls="leaf" if whole else cls, each=_member(called))
+    if cls == "box":
+        return Held(What.MODULE, made, cls=cls, each=_member(called))
     weights = _weights(called) if cls == "bare" and not in_class else None
     if weights is not None:
         return Held(What.MODULE, weights.places, cls="weighted")
     return Held(What.MODULE, made, cls=cls)
+
+
+def _member(called: Called) -> Held | None:
+    """What any member of `ModuleList([a, b])` is, if all are of one class."""
+    classes = {each.cls if each.what is What.MODULE else "" for each in called.operands}
+    alike = classes.pop() if len(classes) == 1 else ""
+    return Held(What.MODULE, cls=alike) if alike else None
 
 
 def _of_its_parts(called: Called, made: frozenset[Place]) -> frozenset[Place]:

@@ -43,6 +43,8 @@ class FactoryWithoutDevice(Rule):
 
     - a parameter or buffer of the module, or the output of a submodule;
     - an argument of a module's method, or of a function that reads the device of its arguments;
+    - an argument of a library's function, if it is made after the shape of that, or if an object of
+      a plain class keeps it;
     - a tensor that the function puts on a device;
     - any tensor in a kernel of Triton or Numba (`kernel[grid]`), which runs on a GPU.
 
@@ -244,6 +246,15 @@ def main(device):
             fixed="import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n"
             "    def f(self, other):\n        a = self.b @ other.c()\n"
             "        return a + torch.ones(a.shape[0], device=a.device)\n",
+        ),
+        Bad(
+            "import torch\nfrom torch import nn\n\n\nclass Rows(nn.Module):\n"
+            "    def __init__(self, sizes):\n        super().__init__()\n"
+            "        self.layers = nn.ModuleList()\n        for n in sizes:\n"
+            "            self.layers.append(nn.Linear(n, n))\n\n"
+            "    def forward(self, x):\n        for layer in self.layers:\n"
+            "            x = layer(x) + layer(torch.ones(3, 4))\n        return x\n",
+            lines=(14,),
         ),
     )
     good = (

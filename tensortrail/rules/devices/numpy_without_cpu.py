@@ -36,8 +36,8 @@ class NumpyWithoutCpu(Rule):
 
     ## What it does
     Reports `.numpy()` of a tensor that was put on a device, and of the output of a model for it:
-    `model(x.to(device)).detach().numpy()`. The same for `np.array`, `np.asarray`, `np.concatenate`
-    of a list of them, and plots of matplotlib.
+    `model(x.to(device)).detach().numpy()`. The same for `np.array`, `np.sqrt`, `np.linalg.norm` and
+    the like, `np.concatenate` of a list of them, scores of scikit-learn, and plots of matplotlib.
 
     Reported as a note: an argument, or the output of a submodule, in a file that handles devices;
     `x.detach().numpy()`, and what a class with its own `to` or `cuda` keeps, if a GPU is named here
@@ -70,10 +70,9 @@ class NumpyWithoutCpu(Rule):
     notes = False
     triggers = (
         ".numpy(",
-        (".to(", "numpy", "array("),
-        (".to(", "numpy", "concatenate("),
-        (".to(", "numpy", "stack("),
+        (".to(", "numpy"),
         (".to(", "matplotlib"),
+        (".to(", "sklearn.metrics"),
     )
 
     bad = (
@@ -336,7 +335,8 @@ def write(weight: torch.Tensor, device):
                 yield from next(filter(None, found), ())
         for call, read in read_by_numpy(module):
             if is_surely_a_tensor(module, read) and not is_decided(module, call):
-                yield from self._told(module, call, read)
+                told = list(self._told(module, call, read))
+                yield from told or self._inferred(module, call, read)
 
     def _told(self, module: Module, node: ast.expr, tensor: ast.expr) -> Iterator[Finding]:
         """`pred = model(x.to(device))`, and then `pred.numpy()`, `np.array(pred)`."""

@@ -18,6 +18,9 @@ from tests.rules.judged import severity
         "(x == self.config.pad).unsqueeze(-1)",
         "(1 - x).unsqueeze(0)",
         "x.float().mean(0).unsqueeze(0)",
+        "torch.matmul(first, x)",
+        "first.masked_fill(x, 0)",
+        "first.index_select(0, x)",
     ],
 )
 def test_what_only_a_tensor_is_asked_for(use: str) -> None:
@@ -156,3 +159,30 @@ def test_the_states_of_a_metric_go_along_with_it(default: str, read: str) -> Non
             return {read} * torch.arange(n)
     """
     assert severity("DEV521", source) is Severity.WARNING
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "n = len(rows)\n    return rows @ torch.eye(n)",
+        "b, n = rows.shape\n    return rows * torch.linspace(0, 1, n)",
+        "s = torch.zeros(len(rows), 3)\n    s[:, 0] += torch.sum(rows, 1)\n    return s",
+        "out = net(rows[:, None])\n    return out.exp() * torch.ones(rows.shape[0], 1)",
+    ],
+)
+def test_what_is_made_by_the_size_of_an_argument_says_that_it_is_a_tensor(body: str) -> None:
+    source = f"import torch\n\ndef f(rows, net, flat):\n    {body}\n"
+    assert severity("DEV521", source) is Severity.NOTE
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return rows * torch.eye(3)",
+        "sizes = torch.zeros(len(rows), 3)\n    sizes[:, 0] = torch.sum(rows, 1)\n    return sizes",
+        "out = tokens(rows)\n    return out * torch.ones(rows.shape[0], 1)",
+    ],
+)
+def test_what_may_be_a_number_or_is_copied(body: str) -> None:
+    source = f"import torch\n\ndef tokens(rows):\n    return 3\n\ndef f(rows):\n    {body}\n"
+    assert severity("DEV521", source) is None

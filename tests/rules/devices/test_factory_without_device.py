@@ -9,6 +9,7 @@ import pytest
 from tensortrail.findings import Severity
 from tests.rules.judged import (
     HEAD,
+    findings,
     found_in_package,
     severity,
     severity_in_package,
@@ -250,3 +251,36 @@ def test_of_some_arguments_torch_reads_the_number(keyword: str, reported: bool) 
         return torch.add(out, {taken})
     """
     assert bool(findings("DEV521", source)) is reported
+
+
+TABLES = """import torch
+
+def table(n, device=None):
+    return torch.arange(n, device=device)
+"""
+EMBEDDED = """import torch
+from .tables import table
+
+ONE = torch.ones(1)
+
+class Padded(torch.nn.Module):
+    def forward(self, x: torch.Tensor):
+        return x + table({given})
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("x.shape[1]", True),
+        ("n=x.shape[1]", True),
+        ("x.shape[1], device=x.device", False),
+        ("x.shape[1], x.device", False),
+    ],
+)
+def test_a_helper_of_another_file_that_is_given_no_device(
+    tmp_path: Path, given: str, expected: bool
+) -> None:
+    source = EMBEDDED.format(given=given)
+    found = severity_in_package(tmp_path, "DEV521", source, tables=TABLES)
+    assert (found is not None) is expected

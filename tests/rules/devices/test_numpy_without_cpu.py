@@ -49,3 +49,37 @@ def test_the_device_is_told() -> None:
     (found,) = findings("DEV503", "import torch\nx = torch.ones(2, device='xpu').numpy()\n")
     said = "`torch.ones(2, device='xpu')` is on xpu, and numpy reads the CPU only"
     assert found.message == said
+
+
+@pytest.mark.parametrize(
+    ("made", "read"),
+    [
+        ("{k: v.cuda() for k, v in batch.items()}", "out.logits.argmax(-1).numpy()"),
+        ("{k: v.to(device) for k, v in batch.items()}", "np.sqrt(out.logits.softmax(-1))"),
+        ("[v.to(device) for v in batch]", "f1_score(labels, out.logits.detach())"),
+    ],
+)
+def test_what_a_model_computes_of_moved_members(made: str, read: str) -> None:
+    source = f"""
+    import numpy as np
+    from sklearn.metrics import f1_score
+
+    def predict(model, batch, device, labels):
+        batch = {made}
+        out = model({"**" if made.startswith("{") else "*"}batch)
+        return {read}
+    """
+    assert severity("DEV503", source) is Severity.WARNING
+    assert severity("DEV503", source.replace(made, "batch")) is not Severity.WARNING
+
+
+@pytest.mark.parametrize("read", ["np.mean(out)", "np.sqrt(out.shape[0])", "np.sqrt(out.cpu())"])
+def test_what_numpy_asks_the_tensor_for_or_finds_on_the_cpu(read: str) -> None:
+    source = f"""
+    import numpy as np
+
+    def predict(model, rows, device):
+        out = model(rows.to(device)).float()
+        return {read}
+    """
+    assert severity("DEV503", source) is None

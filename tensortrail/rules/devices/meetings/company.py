@@ -172,11 +172,15 @@ def dtype_taken_of(made: ast.Call) -> ast.expr | None:
 
 def whose_shape(module: Module, places: FunctionPlaces, made: ast.Call) -> ast.expr | None:
     """`x` of `x.shape` or `x.size()` among the sizes, if it is a tensor."""
-    for argument in _sizes(made):
-        for node in (argument, *module.nodes(ast.Attribute, argument)):
-            asked = isinstance(node, ast.Attribute) and node.attr in ("shape", "size")
-            if asked and isinstance(node, ast.Attribute) and _is_tensor(places, node.value):
-                return node.value
+    asked = (_shaped_in(module, places, each) for each in _sizes(made))
+    return next(filter(None, asked), None)
+
+
+def _shaped_in(module: Module, places: FunctionPlaces, size: ast.expr) -> ast.expr | None:
+    for node in (size, *module.nodes(ast.Attribute, size)):
+        asked = isinstance(node, ast.Attribute) and node.attr in ("shape", "size")
+        if asked and isinstance(node, ast.Attribute) and _is_tensor(places, node.value):
+            return node.value
     return None
 
 
@@ -203,16 +207,21 @@ def _shaped_as(module: Module, places: FunctionPlaces, made: ast.AST) -> set[str
 
 def _whose_length(module: Module, places: FunctionPlaces, made: ast.Call) -> ast.expr | None:
     """`x` of `torch.arange(len(x))`, which numbers its rows, or of `torch.zeros(len(x), n)`."""
-    for argument in _sizes(made):
-        for node in (argument, *module.nodes(ast.Call, argument)):
-            asked = isinstance(node, ast.Call) and called(node) == "len" and node.args
-            if asked and isinstance(node, ast.Call) and _is_tensor(places, node.args[0]):
-                return node.args[0]
+    asked = (_counted_in(module, places, each) for each in _sizes(made))
+    return next(filter(None, asked), None)
+
+
+def _counted_in(module: Module, places: FunctionPlaces, size: ast.expr) -> ast.expr | None:
+    for node in (size, *module.nodes(ast.Call, size)):
+        asked = isinstance(node, ast.Call) and called(node) == "len" and node.args
+        if asked and isinstance(node, ast.Call) and _is_tensor(places, node.args[0]):
+            return node.args[0]
     return None
 
 
 def whose_size(module: Module, places: FunctionPlaces, made: ast.Call) -> ast.expr | None:
-    """`x` of `rows = x.size(0)` or `n, rows = x.shape`, if `rows` is among the sizes."""
+    """`x` of `rows = x.size(0)`, `n, rows = x.shape` or `rows = len(x)`, if `rows` is among the
+    sizes."""
     arguments = _sizes(made)
     names = [name for each in arguments for name in (each, *module.nodes(ast.Name, each))]
     bound = module.once(_bound_to_sizes, module.top)
@@ -222,17 +231,18 @@ def whose_size(module: Module, places: FunctionPlaces, made: ast.Call) -> ast.ex
         origins = module.value_of(name).origins
         for origin in origins if len(origins) == 1 else ():
             listed = behind(module, origin)
-            for node in (listed, *module.nodes(ast.Attribute, listed)):
-                asked = isinstance(node, ast.Attribute) and node.attr in ("shape", "size")
-                if asked and isinstance(node, ast.Attribute) and _is_tensor(places, node.value):
-                    return node.value
+            asked = (ask(module, places, listed) for ask in (_shaped_in, _counted_in))
+            found = next(filter(None, asked), None)
+            if found is not None:
+                return found
     return None
 
 
 def _bound_to_sizes(module: Module, file: ast.AST) -> set[str]:
-    """Names that the file assigns from something with `x.shape` or `x.size` in it."""
+    """Names that the file assigns from something with `x.shape`, `x.size` or `len(x)` in it."""
     found: set[str] = set()
-    for node in (*module.members("shape"), *module.members("size")):
+    asked = (*module.members("shape"), *module.members("size"), *module.calls("len"))
+    for node in asked:
         for above in module.ancestors(node):
             targets = getattr(above, "targets", None) or [getattr(above, "target", None)]
             below = (part for each in targets if each is not None for part in ast.walk(each))
@@ -263,7 +273,18 @@ def _sizes(made: ast.Call) -> Sequence[ast.expr]:
 
 def _is_tensor(places: FunctionPlaces, node: ast.expr) -> bool:
     held = places.seen.get(node)
-    return held is not None and held.what is What.TENSOR and _elsewhere(held) is not None
+    if held is None or held.what is not What.UNKNOWN:
+        return held is not None and _elsewhere(held) is not None
+    return held.only is not None and held.only in _taken_as_tensors(places)
+
+
+def _taken_as_tensors(places: FunctionPlaces) -> Iterator[Place]:
+    """Where the operands lie that operations take as tensors: what the argument `x` of
+    `n = x.shape[0]` is, `x * torch.arange(n)` says."""
+    for meeting in places.meetings:
+        for held in (meeting.left, meeting.right):
+            if held.what is What.TENSOR and held.only is not None:
+                yield held.only
 
 
 def is_returned(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+from dataclasses import replace
 
 from tensortrail.findings import Fix, Safety
 from tensortrail.patterns import pattern
@@ -30,6 +31,11 @@ from tensortrail.rules.view import FunctionNode, Module
 
 _GIVEN = frozenset({Where.OF, Where.DEVICE, Where.SELF})
 _TYPE_ASKED = pattern(r"(?:not )?(?:isinstance|(?:torch\.)?is_tensor)\((\w+)(?:, .+)?\)")
+_OF_NO_TENSOR = pattern(
+    r"(?:isinstance\((\w+), (?:int|float)\)(?: or isinstance\(\1, (?:int|float)\))*"
+    r"|type\((\w+)\) (?:is|==) (?:int|float)|not (?:torch\.)?is_tensor\((\w+)\))"
+)
+"""Conditions under which an argument is a number."""
 _NUMBERS = pattern(r"\b(?:int|float|bool|Number)\b")
 _ABOUT_DEVICES = pattern("device|cuda|cpu|gpu|meta|nccl|backend", re.IGNORECASE)
 
@@ -125,12 +131,13 @@ def optional_arguments(function: FunctionNode) -> set[str]:
 
 
 def certainly(held: Held, function: FunctionNode, where: Where) -> Place | None:
-    """Its place of this sort, if it is the only one, or the one of an argument left out."""
+    """Its place of this sort, if it has no other on any path, or that of an argument left out."""
     if held.what is not What.TENSOR:
         return None
     found = [each for each in held.in_order if each.where is where]
     if len(found) != 1:
-        return None
+        alike = bool(found) and all(same(each, found[0]) for each in held.places)
+        return replace(found[0], given="") if alike else None
     place = found[0]
     if not place.given:
         return place if len(held.places) == 1 else None
@@ -187,6 +194,20 @@ def _follows_if_given(
         return None
     own = all(each.where is Where.OF and each.given for each in places)
     return places[0] if own and all(_follows(module, function, x) for x in places) else None
+
+
+def where_given(held: Held, function: FunctionNode) -> Place | None:
+    """Its place on every path but those on which the argument is a number, as after
+    `if type(val) is float: val = torch.tensor(val)`."""
+    if held.only is not None:
+        return held.only
+    left = [each for each in held.in_order if not _is_of_a_number(each, function)]
+    return left[0] if len(left) == 1 and left[0].where is Where.OF else None
+
+
+def _is_of_a_number(place: Place, function: FunctionNode) -> bool:
+    asked = _OF_NO_TENSOR.fullmatch(place.given) if place.where is Where.DEFAULT else None
+    return asked is not None and bool(set(asked.groups()) & parameter_names(function))
 
 
 def _is_for_no_tensor(place: Place, function: FunctionNode) -> bool:

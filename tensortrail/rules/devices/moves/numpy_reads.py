@@ -16,7 +16,21 @@ from tensortrail.rules.words import Guard, Kind
 
 _DEPTH = 8
 _OTHERS = frozenset({"paddle", "tensorflow", "mindspore", "jax", "mxnet", "oneflow"})
-_ARRAYS = ("numpy.array", "numpy.asarray", "numpy.ascontiguousarray")
+_ARRAYS = tuple(
+    f"numpy.{each}"
+    for each in "array asarray ascontiguousarray isnan isinf isfinite sqrt exp log log2 log10 "
+    "unique allclose isclose savetxt linalg.norm linalg.inv linalg.svd linalg.eig".split()
+)
+_PAIRS = (
+    *("numpy.save", "numpy.dot", "numpy.matmul"),
+    *(
+        f"sklearn.metrics.{each}"
+        for each in "accuracy_score f1_score precision_score recall_score roc_auc_score "
+        "average_precision_score confusion_matrix balanced_accuracy_score classification_report "
+        "mean_squared_error mean_absolute_error r2_score roc_curve".split()
+    ),
+)
+"""Read two arguments so, or the second one."""
 _JOINS = tuple(f"numpy.{each}" for each in ("concatenate", "stack", "vstack", "hstack"))
 _PLOTS = tuple(
     f"matplotlib.pyplot.{each}" for each in ("plot", "scatter", "hist", "imshow", "bar", "semilogy")
@@ -27,6 +41,8 @@ def read_by_numpy(module: Module) -> Iterator[tuple[ast.Call, ast.expr]]:
     """`np.array(x)`, `plt.plot(x)`: the call, and what it reads by numpy."""
     for call in module.calls(*_ARRAYS):
         yield from ((call, each) for each in call.args[:1])
+    for call in module.calls(*_PAIRS):
+        yield from ((call, each) for each in call.args[:2])
     for call in module.calls(*_PLOTS):
         yield from ((call, each) for each in call.args)
     for call in module.calls(*_JOINS):

@@ -40,7 +40,8 @@ def made_without_device(module: Module) -> Iterator[ast.Call]:
 
 
 def left_to_its_default(module: Module) -> Iterator[ast.Call]:
-    """Calls of functions of the file that make tensors on the CPU unless they get a device."""
+    """Calls of functions of the project that make tensors on the CPU unless they get a device."""
+    yield from _left_to_that_of_another_file(module)
     for parameter in module.nodes(ast.arg):
         function = module.function_of(parameter)
         if parameter.arg != "device" or function is None or not _is_on_cpu(function):
@@ -48,6 +49,24 @@ def left_to_its_default(module: Module) -> Iterator[ast.Call]:
         for call in module.calls(function.name):
             if not any(each.arg in ("device", None) for each in call.keywords):
                 yield call
+
+
+def _left_to_that_of_another_file(module: Module) -> Iterator[ast.Call]:
+    """The same of functions that the file imports from beside it or from its own package."""
+    package = module.name.partition(".")[0]
+    for statement in module.nodes(ast.ImportFrom):
+        own = statement.level or (package and (statement.module or "").split(".")[0] == package)
+        names = [each.asname or each.name for each in statement.names] if own else []
+        for call in module.calls(*(each for each in names if each.islower())):
+            if isinstance(call.func, ast.Name) and _leaves_out_a_device(module, call):
+                yield call
+
+
+def _leaves_out_a_device(module: Module, call: ast.Call) -> bool:
+    if any(each.arg in ("device", None) for each in call.keywords):
+        return False
+    parameters = module.parameters_of(call)
+    return "device" in parameters and len(call.args) <= parameters.index("device")
 
 
 def _is_on_cpu(function: FunctionNode) -> bool:

@@ -35,7 +35,9 @@ def told_device(module: Module, node: ast.expr, depth: int = _DEPTH) -> ast.expr
     match node:
         case ast.Name():
             return _agreed(module, node, depth)
-        case ast.Subscript(value=value) | ast.Attribute(value=value):
+        case ast.Subscript(value=value) | ast.Attribute(value=value) | ast.Starred(value=value):
+            return told_device(module, value, depth - 1)
+        case ast.DictComp(value=value) | ast.ListComp(elt=value) | ast.GeneratorExp(elt=value):
             return told_device(module, value, depth - 1)
         case ast.BinOp(left=left, right=right):
             return told_device(module, left, depth - 1) or told_device(module, right, depth - 1)
