@@ -88,7 +88,7 @@ class CudaBesideArgument(Rule):
         ("torch", ".cuda("),
         ("torch", '"cuda'),
         ("torch", "'cuda"),
-        ("torch", ".type(", ".type())"),
+        ("torch", ".type("),
     )
     bad = (
         Bad(

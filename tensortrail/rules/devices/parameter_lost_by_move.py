@@ -7,7 +7,7 @@ from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Rule
 from tensortrail.rules.devices.moves.dropped import moves_bytes
 from tensortrail.rules.devices.moves.leaves import is_leaf, is_there
-from tensortrail.rules.devices.moves.taken_as_parameter import PARAMETERS, refusal
+from tensortrail.rules.devices.moves.taken_as_parameter import PARAMETERS, wanted_as_parameters
 from tensortrail.rules.shared.functions import parameters
 from tensortrail.rules.shared.moves import CASTS, MOVES, named_device
 from tensortrail.rules.shared.objects import called, receiver
@@ -221,9 +221,9 @@ class Rotated(nn.Module):
                 trail=[(made, "the parameter is made here"), (call, "and another tensor here")],
                 fixes=[_moved_inside(module, call, made)],
             )
-        for call in module.calls(*_GIVE_ANOTHER):
-            what, made = refusal(module, call), _moved_parameter(module, call)
-            if what and made is not None:
+        for call, what in wanted_as_parameters(module):
+            made = _moved_parameter(module, call)
+            if made is not None:
                 yield self.finding(
                     module,
                     call,

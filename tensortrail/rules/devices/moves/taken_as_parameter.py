@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from tensortrail.rules.shared.annotations import names_said
-from tensortrail.rules.shared.objects import called
 from tensortrail.rules.view import Module
 
 PARAMETERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter"})
 
 
-def refusal(module: Module, moved: ast.Call) -> str:
-    """What becomes of the tensor where it stands: `register_parameter` raises, and who calls a
-    function that is said to give a Parameter gets none. Empty if nothing says what is wanted."""
-    above = module.parent(moved)
-    if isinstance(above, ast.Call) and called(above) == "register_parameter":
-        return "`register_parameter` refuses it"
-    function = module.function_of(moved)
-    if not isinstance(above, ast.Return) or function is None or function.returns is None:
-        return ""
-    said = set(names_said(module, function.returns))
-    return f"`{function.name}` is said to return a Parameter" if said & PARAMETERS else ""
+def wanted_as_parameters(module: Module) -> Iterator[tuple[ast.Call, str]]:
+    """Calls whose result is taken for a Parameter, and what becomes of one that is none."""
+    for taken in module.calls("register_parameter"):
+        given = module.argument(taken, 1, "param")
+        if given is not None:
+            for call in _made_by(module, given):
+                yield call, "`register_parameter` refuses it"
+    for returned in module.nodes(ast.Return):
+        function = module.function_of(returned)
+        if function is None or function.returns is None or returned.value is None:
+            continue
+        if not PARAMETERS.isdisjoint(names_said(module, function.returns)):
+            for call in _made_by(module, returned.value):
+                yield call, f"`{function.name}` is said to return a Parameter"
+
+
+def _made_by(module: Module, node: ast.expr) -> list[ast.Call]:
+    """The call itself, or the one that gave the variable its value."""
+    made = [node] if isinstance(node, ast.Call) else module.value_of(node).origins
+    return [each for each in made if isinstance(each, ast.Call)] if len(made) == 1 else []
