@@ -171,7 +171,11 @@ class TwinWithoutDevice(Rule):
             "        super().__init__()\n"
             "        self.words = nn.Embedding(9, wide, device=start)\n"
             "        self.inner = nn.Conv1d(wide, wide, 1, device=rest)\n"
-            "        self.out = nn.Linear(wide, 9)\n        self.drop = nn.Dropout(0.1)\n"
+            "        self.out = nn.Linear(wide, 9)\n        self.drop = nn.Dropout(0.1)\n\n"
+            "    def added(self, wide, start):\n"
+            "        self.norm = nn.LayerNorm(wide, elementwise_affine=False)\n"
+            "        self.first = nn.Linear(wide, wide, device=start)\n"
+            "        self.last = nn.Linear(wide, 9, device=start)\n"
         ),
         Good(
             "import torch\n\n\ndef results(inputs, outputs, keep, move, device: torch.device):\n"

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from tensortrail.rules.devices.calls.accepted import is_weighted_layer
 from tensortrail.rules.devices.calls.customs import grouped, named
 from tensortrail.rules.devices.calls.twins import device_of, may_be_twins
+from tensortrail.rules.shared.objects import is_false, keyword
 from tensortrail.rules.view import Module
 
 _ENOUGH = 2
@@ -16,7 +17,7 @@ _ENOUGH = 2
 
 def left_layers(module: Module) -> Iterator[tuple[ast.Call, ast.Call]]:
     """Layers of torch that have weights, each with one that is given the device."""
-    layers = [each for each in module.nodes(ast.Call) if is_weighted_layer(module, each)]
+    layers = [each for each in module.nodes(ast.Call) if _has_weights(module, each)]
     for calls in grouped(layers, module.function_of).values():
         left = [each for each in calls if named(each).isdisjoint(("device", None))]
         given = [each for each in calls if device_of(each) is not None]
@@ -26,3 +27,9 @@ def left_layers(module: Module) -> Iterator[tuple[ast.Call, ast.Call]]:
         twins = (each for each in given if may_be_twins(module, left[0], each))
         if len(given) >= _ENOUGH and len(said) == 1 and (twin := next(twins, None)) is not None:
             yield left[0], twin
+
+
+def _has_weights(module: Module, call: ast.Call) -> bool:
+    """Unlike `nn.LayerNorm(n, elementwise_affine=False)`."""
+    plain = any(is_false(keyword(call, name)) for name in ("affine", "elementwise_affine"))
+    return not plain and is_weighted_layer(module, call)
