@@ -63,8 +63,8 @@ class CudaBesideArgument(Rule):
     Not reported: files that run on GPUs only, because they import Triton or CUDA bindings.
 
     The notes are off by default. In any file, a note tells of
-    `torch.empty(n, dtype=x.dtype, device="cuda")` with an argument `x`, unless the project calls
-    `torch.cuda.set_device`.
+    `torch.empty(n, dtype=x.dtype, device="cuda")` with an argument `x`, and of
+    `torch.ones(n).type(x.type())`, unless the project calls `torch.cuda.set_device`.
 
     ## Why is this bad?
     With the model on the CPU, or on a GPU that is not the current one, the operation raises
@@ -84,7 +84,12 @@ class CudaBesideArgument(Rule):
     notes = False
     needs_callers = True
     confidence = Confidence.MEDIUM
-    triggers = (("torch", ".cuda("), ("torch", '"cuda'), ("torch", "'cuda"))
+    triggers = (
+        ("torch", ".cuda("),
+        ("torch", '"cuda'),
+        ("torch", "'cuda"),
+        ("torch", ".type("),
+    )
     bad = (
         Bad(
             "import torch\nfrom torch import nn\n\n\nclass Padded(nn.Module):\n"
@@ -185,6 +190,17 @@ def scaled(x: torch.Tensor, kernel):
     kernel[(1,)](x, out)
     return out
 """,
+        ),
+        Bad(
+            """\
+import torch
+from torch import nn
+
+class Labels(nn.Module):
+    def forward(self, x: torch.Tensor):
+        return torch.ones(1).type(x.type()).expand_as(x), x.type(torch.ones(1).type())
+""",
+            lines=(6,),
         ),
     )
     good = (

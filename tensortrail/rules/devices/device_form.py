@@ -17,6 +17,7 @@ from tensortrail.rules.devices.named.forms import (
     other_number,
     zero_for_none,
 )
+from tensortrail.rules.devices.named.two_forms import numbers_beside_devices
 from tensortrail.rules.shared.annotations import DEVICE, names_type
 from tensortrail.rules.shared.given_devices import said_device
 from tensortrail.rules.shared.imports import imports_torch
@@ -44,7 +45,8 @@ class DeviceForm(Rule):
     - a comparison with `torch.device(x)` if `x` may have no number;
     - `.type` or `.index` of a value that may be a string;
     - `.index` used as a number, if a caller gives the device; `.index or -1`, `.index or 0`;
-    - `torch.cuda.device(0)`, a context manager, or a number without its backend as a device.
+    - `torch.cuda.device(0)`, a context manager, or a number without its backend as a device;
+    - the number of the current GPU where another path stores or returns a device.
 
     ## Why is this bad?
     A comparison is always False: the device of a tensor has a number, and `torch.device("cuda")`
@@ -171,6 +173,17 @@ def batches(translator, rows):
     return on_device(rows, -1 if index is None else index)
 """,
         ),
+        Bad(
+            """\
+import torch
+
+def chosen(wanted):
+    if wanted == "gpu":
+        return torch.cuda.current_device()
+    return torch.device(wanted)
+""",
+            lines=(5,),
+        ),
     )
     good = (
         Good("import torch\ndef f(t):\n    return t.device == torch.device('cpu')\n"),
@@ -198,6 +211,10 @@ def f(device: Union[str, torch.device]):
     return device.type
 """
         ),
+        Good(
+            "import torch\ndef number(wanted):\n    if wanted is None:\n"
+            "        return torch.cuda.current_device()\n    return torch.device(wanted).index\n"
+        ),
         Good("import torch\ndef f(i):\n    with torch.cuda.device(i):\n        return i\n"),
         Good("import torch\ndef f(t: torch.Tensor):\n    return t.device.type, t.device.index\n"),
     )
@@ -221,8 +238,15 @@ def f(device: Union[str, torch.device]):
                 yield self.finding(module, number, _NOT_ZERO, severity=Severity.NOTE)
         for chosen in module.nodes(ast.IfExp):
             yield from self._rest_is_a_number(module, chosen)
-        for stored in module.nodes(ast.Assign):
-            yield from self._number_or_name(module, stored)
+        for here, what in numbers_beside_devices(module):
+            yield self.finding(
+                module,
+                here,
+                f"{what} the number of a device here and a device or its name on another path: "
+                "comparing it, or asking for its type, fails for one of them",
+                severity=Severity.NOTE,
+                confidence=Confidence.MEDIUM,
+            )
 
     def _compared(
         self, module: Module, compare: ast.Compare, other: ast.expr, tensors: ast.expr
@@ -326,28 +350,6 @@ def f(device: Union[str, torch.device]):
                 chosen,
                 f'`{shown}` may be a string, such as "cuda:0": it is then used as a number',
                 severity=Severity.NOTE,
-            )
-
-    def _number_or_name(self, module: Module, stored: ast.Assign) -> Iterator[Finding]:
-        """`d = torch.cuda.current_device()` where another branch stores a name."""
-        target = stored.targets[0]
-        if not isinstance(target, ast.Name) or not is_number(module, stored.value):
-            return
-        function = module.function_of(stored)
-        others = [
-            each.value
-            for each in module.nodes(ast.Assign, function)
-            if each is not stored and module.text(each.targets[0]) == target.id
-        ]
-        forms = (Kind.DEVICE, Kind.DEVICE_STRING)
-        if others and any(module.value_of(each).is_only(*forms) for each in others):
-            yield self.finding(
-                module,
-                stored.value,
-                f"`{target.id}` is the number of a device here and a device or its name on "
-                "another path: comparing it, or asking for its type, fails for one of them",
-                severity=Severity.NOTE,
-                confidence=Confidence.MEDIUM,
             )
 
     def _other_backend(self, module: Module, call: ast.Call) -> Iterator[Finding]:

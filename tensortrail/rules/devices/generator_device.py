@@ -11,6 +11,7 @@ from tensortrail.rules.devices.in_runs.refused_generators import (
     refused_generators,
     spoken,
 )
+from tensortrail.rules.devices.meetings.drawn_in_place import drawn_on_the_cpu
 from tensortrail.rules.devices.meetings.generators import (
     Draw,
     DrawForCaller,
@@ -41,7 +42,9 @@ class GeneratorDevice(Rule):
     - the generator was made on a device, and the call has no `device=`;
     - the generator is an argument, in a function that never reads `generator.device` (by default
       only if something in the project passes one);
-    - a plain generator draws for a tensor argument: `torch.multinomial(p, 1, generator=...)`.
+    - a plain generator draws for a tensor argument: `torch.multinomial(p, 1, generator=...)`;
+    - a tensor that is brought to the CPU is filled by an argument, or by one out of several, whose
+      device no line reads.
 
     Also reports, as a note, a `DataLoader` that shuffles without a generator in a file that makes a
     GPU the default device.
@@ -186,8 +189,35 @@ class Sampling:
         return torch.multinomial(chances, 1, generator=self.generator)
 """,
         ),
+        Bad(
+            """\
+import torch
+
+def sampled(chances: torch.Tensor, generators: dict[int, torch.Generator]):
+    drawn = torch.empty_like(chances).cpu()
+    for row, generator in generators.items():
+        drawn[row].exponential_(generator=generator)
+    return chances / drawn.to(chances.device)
+""",
+            lines=(6,),
+        ),
     )
     good = (
+        Good(
+            """\
+import torch
+
+def sampled(chances: torch.Tensor, generators: dict[int, torch.Generator]):
+    drawn = torch.empty_like(chances)
+    for row, generator in generators.items():
+        drawn[row].exponential_(generator=generator)
+    return chances / drawn
+
+def noise(like: torch.Tensor, seed):
+    generator = torch.Generator().manual_seed(seed)
+    return like.cpu().normal_(generator=generator).to(like.device)
+"""
+        ),
         Good(
             """\
 import torch
@@ -262,6 +292,13 @@ def order(size, generator=None):
                     "torch refuses a generator on another device",
                     told=_is_given(module, function, generator.id),
                 )
+        for call, name in drawn_on_the_cpu(module):
+            yield self.finding(
+                module,
+                call,
+                f"`{name}` is the caller's, and the numbers are drawn on the CPU, where this was "
+                "brought: torch refuses a generator on another device",
+            )
         for draw in unfit_draws(module):
             yield self._unfit(module, draw)
         for drawn in draws_for_callers(module):

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Near, Rule
 from tensortrail.rules.devices.batches.dropped_comprehensions import LINE, dropped_comprehensions
+from tensortrail.rules.devices.batches.filled_for_nothing import PUT_IN, filled_for_nothing
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import MOVES
 from tensortrail.rules.shared.sentences import one_line
@@ -16,18 +17,21 @@ class MovesOnlyListed(Rule):
     ## What it does
     Reports a statement that is only `{k: v.to(device) for k, v in batch.items()}`, or
     `[t.to(device) for t in (inputs, target)]` of names that a model or a loss is given afterwards.
+    Also reports a list or dict that a loop fills with moved tensors, and that no line reads.
 
     Not reported: lists of modules, which move in place.
 
     ## Why is this bad?
     The batch is where it was, and the model raises "Expected all tensors to be on the same device":
-    `to` returns new tensors, and nothing keeps them.
+    `to` returns new tensors, and nothing keeps them. A state dict that should be on the CPU is
+    saved from the GPU.
 
     ## Fix safety
     No fix is offered: the names or the batch should be bound to the result
-    (`batch = {k: v.to(device) for k, v in batch.items()}`).
+    (`batch = {k: v.to(device) for k, v in batch.items()}`), or the new dict be returned.
 
     ## References
+    - nvidia-cosmos/cosmos-rl pull request 562
     - pytorch documentation of `torch.Tensor.to`
     """
 
@@ -35,7 +39,10 @@ class MovesOnlyListed(Rule):
     name = "moves-only-listed"
     severity = Severity.ERROR
     proven = False
-    triggers = tuple(Near(f".{word}(", LINE) for word in sorted(MOVES))
+    triggers = (
+        *(Near(f".{word}(", LINE) for word in sorted(MOVES)),
+        *(Near(f".{word}(", PUT_IN) for word in sorted(MOVES)),
+    )
 
     bad = (
         Bad(
@@ -73,8 +80,59 @@ def error(net, loader, loss_of, device):
         print(loss_of(net(inputs), target))
 """,
         ),
+        Bad(
+            """\
+import torch
+
+def to_host(state: dict):
+    on_host = {}
+    for key, value in state.items():
+        if isinstance(value, torch.Tensor):
+            on_host[key] = value.cpu()
+        else:
+            on_host[key] = value
+    return state
+""",
+            lines=(7,),
+            instead="""\
+import torch
+
+def to_host(state: dict):
+    on_host = {}
+    for key, value in state.items():
+        if isinstance(value, torch.Tensor):
+            on_host[key] = value.cpu()
+        else:
+            on_host[key] = value
+    return on_host
+""",
+        ),
     )
     good = (
+        Good(
+            """\
+import torch
+
+def counted(state: dict):
+    on_host = {}
+    for key, value in state.items():
+        on_host[key] = value.cpu()
+    return len(on_host)
+
+def kept(states: dict):
+    moved = []
+    for value in states.values():
+        moved.append(value.cpu())
+    states.update(zip(states, moved))
+
+def placed(models, device):
+    done = []
+    for model in models:
+        model.eval()
+        done.append(model.to(device))
+    return models
+"""
+        ),
         Good(
             """\
 def place(models, nets, device):
@@ -97,4 +155,13 @@ def moved(batch, device):
                 f"`{one_line(module, move)}` makes another tensor, and all of them are dropped: "
                 f"`{one_line(module, whole)}` keeps those that were not moved",
                 trail=[(move, "each is moved, and the result dropped")],
+            )
+        for filled in filled_for_nothing(module):
+            name = module.text(filled.made.targets[0])
+            yield self.finding(
+                module,
+                filled.move,
+                f"this is put into `{name}`, and no line reads `{name}`: "
+                f"`{one_line(module, filled.whole)}` keeps those that were not moved",
+                trail=[(filled.made, f"`{name}` is made here")],
             )

@@ -7,12 +7,12 @@ from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Rule
 from tensortrail.rules.devices.moves.dropped import moves_bytes
 from tensortrail.rules.devices.moves.leaves import is_leaf, is_there
+from tensortrail.rules.devices.moves.taken_as_parameter import PARAMETERS, wanted_as_parameters
 from tensortrail.rules.shared.functions import parameters
 from tensortrail.rules.shared.moves import CASTS, MOVES, named_device
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.shared.sentences import one_line
 
-_MAKERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter"})
 _GIVE_ANOTHER = MOVES | CASTS | {"type"}
 _ATOMS = (ast.Call, ast.Name, ast.Attribute, ast.Subscript)
 
@@ -22,7 +22,8 @@ class ParameterLostByMove(Rule):
 
     ## What it does
     Reports `self.weight = nn.Parameter(...).to(device)` in a module, also with `.cuda()`, `.half()`
-    and the like, or if the parameter is first assigned to a name. It is
+    and the like, or if the parameter is first assigned to a name; the same as an argument of
+    `register_parameter`, and where a function returns it that is said to return a Parameter. It is
 
     - an error if the device is a constant that is a GPU;
     - a warning if the device is a variable, if the dtype is a constant, or if the parameter is made
@@ -112,6 +113,29 @@ class Shift(nn.Module):
         return x + self.shift * self.rate
 """,
         ),
+        Bad(
+            """\
+import torch
+from torch import nn
+
+def to_parameter(tensor: torch.Tensor, device: torch.device | None = None) -> nn.Parameter:
+    return nn.Parameter(tensor).to(device=device)
+
+def with_bias(layer, n):
+    layer.register_parameter("bias", nn.Parameter(torch.zeros(n)).cuda())
+""",
+            lines=(5, 8),
+            fixed="""\
+import torch
+from torch import nn
+
+def to_parameter(tensor: torch.Tensor, device: torch.device | None = None) -> nn.Parameter:
+    return nn.Parameter(tensor.to(device=device))
+
+def with_bias(layer, n):
+    layer.register_parameter("bias", nn.Parameter(torch.zeros(n).cuda()))
+""",
+        ),
     )
     good = (
         Good(
@@ -144,6 +168,18 @@ class Scale(nn.Module):
         Good(
             """\
 import torch
+from torch import nn
+
+def moved(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    return nn.Parameter(tensor).to(device)
+
+def to_parameter(tensor: torch.Tensor, device: torch.device) -> nn.Parameter:
+    return nn.Parameter(tensor.to(device))
+"""
+        ),
+        Good(
+            """\
+import torch
 
 class Probe:
     def __init__(self, n, device):
@@ -169,13 +205,8 @@ class Rotated(nn.Module):
     def check(self, module: Module) -> Iterator[Finding]:
         for assign in module.nodes(ast.Assign):
             call = assign.value
-            if not isinstance(call, ast.Call) or called(call) not in _GIVE_ANOTHER:
-                continue
-            owner = receiver(call)
-            if owner is None or not _is_kept(module, assign):
-                continue
-            made = _parameter(module, owner)
-            if made is None or called(call) == "cpu" or is_there(module, made, call):
+            made = _moved_parameter(module, call) if _is_kept(module, assign) else None
+            if made is None or not isinstance(call, ast.Call):
                 continue
             device, trained = moves_bytes(module, call), is_leaf(module, made)
             severity = _where(module, call, trained) if device else _weight(module, call)
@@ -190,6 +221,29 @@ class Rotated(nn.Module):
                 trail=[(made, "the parameter is made here"), (call, "and another tensor here")],
                 fixes=[_moved_inside(module, call, made)],
             )
+        for call, what in wanted_as_parameters(module):
+            made = _moved_parameter(module, call)
+            if made is not None:
+                yield self.finding(
+                    module,
+                    call,
+                    f"`{one_line(module, call)}` is a plain tensor, no parameter, wherever there is"
+                    f" something to move or to cast: {what}",
+                    severity=_where(module, call, True)
+                    if moves_bytes(module, call)
+                    else _weight(module, call),
+                    trail=[(made, "the parameter is made here"), (call, "and another tensor here")],
+                    fixes=[_moved_inside(module, call, made)],
+                )
+
+
+def _moved_parameter(module: Module, call: ast.expr) -> ast.Call | None:
+    """The parameter that the call makes another tensor of."""
+    if not isinstance(call, ast.Call) or called(call) not in _GIVE_ANOTHER or called(call) == "cpu":
+        return None
+    owner = receiver(call)
+    made = _parameter(module, owner) if owner is not None else None
+    return None if made is None or is_there(module, made, call) else made
 
 
 def _where(module: Module, call: ast.Call, trained: bool) -> Severity:
@@ -267,7 +321,7 @@ def _parameter(module: Module, node: ast.expr) -> ast.Call | None:
     found = [node] if isinstance(node, ast.Call) else module.value_of(node).origins
     if len(found) != 1 or not isinstance(found[0], ast.Call):
         return None
-    return found[0] if module.qualified(found[0].func) in _MAKERS else None
+    return found[0] if module.qualified(found[0].func) in PARAMETERS else None
 
 
 def _is_kept(module: Module, assign: ast.Assign) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Rule
 from tensortrail.rules.devices.calls.customs import is_explained, is_factory_of_torch
+from tensortrail.rules.devices.calls.left_layers import left_layers
 from tensortrail.rules.devices.calls.twins import (
     device_of,
     is_moved_there_later,
@@ -41,13 +42,15 @@ class TwinWithoutDevice(Rule):
       other or pass some equal values: `torch.zeros(n, dtype=dtype, device=device)` and
       `torch.ones(n, dtype=dtype)`;
     - they are the same call in two branches; or
-    - two or more other calls, and all of them, pass the same device.
+    - two or more other calls, and all of them, pass the same device; the same of the layers of
+      torch that have weights, whichever they are.
 
     Two calls of `torch.as_tensor`, which leaves a tensor where it is, have to be in one literal or
     call or in neighbouring lines.
 
-    Only reported if the rule is selected (`--select DEV534`): a result that is later moved to the
-    same device, that only indexes, or that nothing combines with a tensor on a device.
+    By default only the last is told of, of layers. Only reported if the rule is selected
+    (`--select DEV534`): all others, and a result that is later moved to the same device, that only
+    indexes, or that nothing combines with a tensor on a device.
 
     Not reported: calls under different conditions about devices or types; a result that is moved,
     copied or an index; calls that use the device of their argument (`zeros_like`); and functions in
@@ -145,8 +148,35 @@ class TwinWithoutDevice(Rule):
             "    if pipe.alone:\n        pipe.third = Blank()\n",
             lines=(8,),
         ),
+        Bad(
+            "from torch import nn\n\n\nclass Net(nn.Module):\n"
+            "    def __init__(self, sizes, start, tied):\n"
+            "        super().__init__()\n"
+            "        self.words = nn.Embedding(sizes.words, sizes.wide, device=start)\n"
+            "        self.inner = nn.Linear(sizes.wide, sizes.wide, device=start)\n"
+            "        if not tied:\n            self.out = nn.Linear(sizes.wide, sizes.words)\n",
+            lines=(10,),
+            fixed="from torch import nn\n\n\nclass Net(nn.Module):\n"
+            "    def __init__(self, sizes, start, tied):\n        super().__init__()\n"
+            "        self.words = nn.Embedding(sizes.words, sizes.wide, device=start)\n"
+            "        self.inner = nn.Linear(sizes.wide, sizes.wide, device=start)\n"
+            "        if not tied:\n"
+            "            self.out = nn.Linear(sizes.wide, sizes.words, device=start)\n",
+        ),
     )
     good = (
+        Good(
+            "from torch import nn\n\n\nclass Net(nn.Module):\n"
+            "    def __init__(self, wide, start, rest):\n"
+            "        super().__init__()\n"
+            "        self.words = nn.Embedding(9, wide, device=start)\n"
+            "        self.inner = nn.Conv1d(wide, wide, 1, device=rest)\n"
+            "        self.out = nn.Linear(wide, 9)\n        self.drop = nn.Dropout(0.1)\n\n"
+            "    def added(self, wide, start):\n"
+            "        self.norm = nn.LayerNorm(wide, elementwise_affine=False)\n"
+            "        self.first = nn.Linear(wide, wide, device=start)\n"
+            "        self.last = nn.Linear(wide, 9, device=start)\n"
+        ),
         Good(
             "import torch\n\n\ndef results(inputs, outputs, keep, move, device: torch.device):\n"
             "    if keep:\n        return move(outputs, device=device)\n"
@@ -197,11 +227,12 @@ class TwinWithoutDevice(Rule):
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):
             return
-        for call, twin in unlike_their_twins(module):
+        layers = dict(left_layers(module))
+        for call, twin in {**dict(unlike_their_twins(module)), **layers}.items():
             if not is_explained(module, call, (twin,)) and not _is_given_by_position(module, call):
-                yield self._reported(module, call, twin)
+                yield self._reported(module, call, twin, call in layers)
 
-    def _reported(self, module: Module, call: ast.Call, twin: ast.Call) -> Finding:
+    def _reported(self, module: Module, call: ast.Call, twin: ast.Call, is_layer: bool) -> Finding:
         device = device_of(twin)
         said = module.text(device) if device is not None else ""
         plain = is_beforehand(module, call) or is_moved_there_later(module, call, said)
@@ -214,6 +245,7 @@ class TwinWithoutDevice(Rule):
             f"`device={said}`",
             severity=Severity.NOTE if plain else None,
             trail=((twin, "given a device"),),
+            told=is_layer and not plain,
             fixes=(_fix(module, call, said),),
         )
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.offload._fallbacks import of_another_sort
 from tensortrail.rules.offload._settings import CONFIG
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import last_name, unpacks
@@ -27,7 +28,8 @@ class MisplacedArgument(Rule):
     - an argument by position where the function takes it by name only;
     - a keyword that is given the variable of its sibling
       (`offload_param_device=offload_optimizer_device`);
-    - a device that is given as a type (`dtype=x.device`), or a type as a device.
+    - a device that is given as a type (`dtype=x.device`), or a type as a device; the same of
+      `first or second`, two arguments that are annotated as one and the other.
 
     Not reported: whole configurations and policies (OFF104).
 
@@ -113,8 +115,31 @@ class Policy(Model):
 """,
             lines=(7,),
         ),
+        Bad(
+            """\
+import torch
+
+class Layer:
+    def place(self, kept: str | torch.device = None, kind: torch.dtype = None):
+        self.kept = kept or kind
+        self.kind = kind or torch.float32
+""",
+            lines=(5,),
+        ),
     )
     good = (
+        Good(
+            """\
+import torch
+
+class Layer:
+    def place(self, kept: str | torch.device = None, used: torch.device | None = None):
+        self.kept = kept or used
+
+    def to(self, place: torch.device | torch.dtype = None, kind: torch.dtype = None):
+        return self.moved(place or kind)
+"""
+        ),
         Good(
             """\
 def move(tensor, source_device, device):
@@ -192,6 +217,12 @@ def swapped(model, weights, offloaded):
             yield from self._by_position(module, call)
             yield from self._by_keyword(module, call)
             yield from self._by_sort(module, call)
+        for either, wanted, given in of_another_sort(module):
+            first, second = map(module.text, either.values)
+            yield self.finding(
+                module, either, f"`{second}` is a {given}, and `{first}`, which it stands for, is a"
+                f" {wanted}"
+            )  # fmt: skip
 
     def _by_position(self, module: Module, call: ast.Call) -> Iterator[Finding]:
         names = [last_name(each) for each in call.args]

@@ -14,6 +14,12 @@ from tensortrail.rules.view import FunctionNode
 
 _GIVES_ITSELF = MODULE_MOVES | CASTS | {"float", "_apply", "requires_grad_"}
 _CHECKED = _GIVES_ITSELF | {"state_dict", "load_state_dict"}
+_LOST = {
+    "load_state_dict": "`missing, unexpected = x.load_state_dict(...)` raises, and nobody learns "
+    "which keys were left out",
+    "state_dict": "what is saved is empty",
+}
+"""What who calls one that returns None goes without, where it is not the module itself."""
 _TAKES = {
     "register_buffer": ("name", "tensor", "persistent"),
     "register_parameter": ("name", "param"),
@@ -41,13 +47,15 @@ class OverrideNarrower(Rule):
     (`if include_buffers:`), in a function that no other file calls. As a note too, for methods
     that move or save a module:
 
-    - an override of `to`, `cuda`, `_apply` and the like that does the work and returns nothing;
+    - an override of `to`, `cuda`, `load_state_dict` and the like that does the work and returns
+      nothing;
     - an override that accepts an argument, never reads it, and calls `super()` without it;
     - `super().state_dict(destination, prefix, keep_vars)` by position, which torch has announced to
       stop accepting.
 
     ## Why is this bad?
-    `model = model.to(device)`, the usual way to move a module, gives None. torch itself passes
+    `model = model.to(device)`, the usual way to move a module, gives None, and a load with
+    `strict=False` does not tell which keys are missing. torch itself passes
     `persistent`, `recurse` or `keep_vars` to children; a replacement without them raises there, or
     drops the argument.
 
@@ -124,6 +132,25 @@ class Joined(torch.nn.Module):
 """,
             lines=(5,),
         ),
+        Bad(
+            """\
+import torch
+
+class Old(torch.nn.Module):
+    def load_state_dict(self, state_dict, strict=True):
+        state_dict.pop("positions", None)
+        super().load_state_dict(state_dict, strict=strict)
+""",
+            lines=(4,),
+            instead="""\
+import torch
+
+class Old(torch.nn.Module):
+    def load_state_dict(self, state_dict, strict=True):
+        state_dict.pop("positions", None)
+        return super().load_state_dict(state_dict, strict=strict)
+""",
+        ),
     )
     good = (
         Good(
@@ -133,6 +160,16 @@ import torch
 class Fixed(torch.nn.Module):
     def to(self, *args, **kwargs):
         raise NotImplementedError("it stays where it is")
+"""
+        ),
+        Good(
+            """\
+import torch
+
+class Warm(torch.optim.SGD):
+    def load_state_dict(self, state_dict):
+        super().load_state_dict(state_dict)
+        self.warm = True
 """
         ),
         Good(
@@ -183,12 +220,14 @@ class Wrapper(torch.nn.Module):
         if facts is None or not facts.is_module:
             return
         named = f"{cls.name}.{function.name}"
-        if function.name in _GIVES_ITSELF and not _gives(module, function):
+        lost = _LOST.get(function.name, f"`x = x.{function.name}(...)` loses the module")
+        if not _gives(module, function):
             yield self.finding(
                 module,
                 function,
-                f"`{named}` returns None: `x = x.{function.name}(...)` loses the module",
+                f"`{named}` returns None: {lost}",
                 severity=Severity.NOTE,
+                trail=[(inherited[0], "what the inherited method returns is dropped")],
             )
         if not any(map(unpacks, inherited)):
             yield from self._unread(module, function, named, inherited[0])

@@ -211,3 +211,25 @@ def test_a_branch_for_gpus_is_not_meant_for_the_cpu(asked: str, expected: Severi
         return [found, None]
     """
     assert severity("DEV532", source) is expected
+
+
+STATE = """
+import torch
+
+class Factored(torch.optim.Optimizer):
+    def step(self):
+        for group in self.param_groups:
+            for p in group["params"]:
+                {source}
+                shape = grad.shape
+                self.state[p]["rows"] = torch.zeros(shape[:-1], dtype=grad.dtype)
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [("grad = p.grad", Severity.NOTE), ("grad = p.grad.cpu()", None)],
+)
+def test_state_that_takes_the_type_of_a_gradient(source: str, expected: Severity | None) -> None:
+    """A weight lies where its model does; what else a loop goes through may lie anywhere."""
+    assert severity("DEV532", STATE.format(source=source)) is expected

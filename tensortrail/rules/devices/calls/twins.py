@@ -95,7 +95,7 @@ def _pairs(
     for call in without:
         near = sorted(given, key=lambda each: abs(each.lineno - call.lineno))
         if alone:
-            near = [each for each in near if _may_be_twins(module, call, each)]
+            near = [each for each in near if may_be_twins(module, call, each)]
         else:
             near = [each for each in near if _are_twins(module, function, call, each)]
         twin = next(iter(near), None)
@@ -123,7 +123,7 @@ def _differ_in_places_only(call: ast.Call, others: Sequence[ast.Call]) -> bool:
     return plain and said <= {"device", "dtype"} and not any(other.args for other in others)
 
 
-def _may_be_twins(module: Module, one: ast.Call, other: ast.Call) -> bool:
+def may_be_twins(module: Module, one: ast.Call, other: ast.Call) -> bool:
     """Nothing about devices decides which of the two is done."""
     if are_parts_of_one(module, one, other) or _says_the_device(module, one, other):
         return False

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tensortrail.rules.devices.named.written import decided
 from tensortrail.rules.devices.written_for.makers import FACTORIES
 from tensortrail.rules.places import Held, Place, What, Where
-from tensortrail.rules.shared.objects import keyword
+from tensortrail.rules.shared.objects import called, keyword, receiver
 from tensortrail.rules.view import FunctionNode, Module
 
 _ASKED = frozenset({"shape", "dtype", "size"})
@@ -16,17 +16,33 @@ _ASKED = frozenset({"shape", "dtype", "size"})
 
 def made_after_another(module: Module) -> Iterator[tuple[ast.Call, ast.expr, str]]:
     """`torch.empty(n, dtype=x.dtype, device="cuda")` of an argument `x`: the call, the device and
-    the argument."""
+    the argument. So is `torch.ones(n).type(x.type())`, which goes to the current GPU."""
     for call in module.calls(*FACTORIES):
         said, dtype = keyword(call, "device"), keyword(call, "dtype")
         if not isinstance(said, ast.Constant) or said.value != "cuda":
             continue  # who makes a device of the current GPU means that one
         if not isinstance(dtype, ast.Attribute) or dtype.attr != "dtype":
             continue
-        held = module.places(module.function_of(call) or module.top).seen.get(dtype.value)
-        given = held is not None and held.only is not None and held.only.where is Where.OF
-        if given and not decided(module, call, "device"):
+        if _lies(module, dtype.value, Where.OF) and not decided(module, call, "device"):
             yield call, said, module.text(dtype.value)
+    yield from _cast_to_a_type(module)
+
+
+def _cast_to_a_type(module: Module) -> Iterator[tuple[ast.Call, ast.expr, str]]:
+    """`torch.tensor(1).type(x.type())`: a text such as `torch.cuda.FloatTensor` names no number."""
+    for call in module.calls("type"):
+        said, made = call.args[0] if len(call.args) == 1 else None, receiver(call)
+        asked = isinstance(said, ast.Call) and called(said) == "type" and not said.args
+        like = receiver(said) if asked and isinstance(said, ast.Call) else None
+        if made is None or like is None or not _lies(module, made, Where.DEFAULT):
+            continue
+        if _lies(module, like, Where.OF) and not decided(module, call, "device"):
+            yield call, call, module.text(like)
+
+
+def _lies(module: Module, tensor: ast.expr, where: Where) -> bool:
+    held = module.places(module.function_of(tensor) or module.top).seen.get(tensor)
+    return held is not None and held.only is not None and held.only.where is where
 
 
 def of_its_model(module: Module, function: FunctionNode, made: Place, other: Held) -> Place | None:

@@ -35,7 +35,16 @@ def _may_be_anywhere(
     if not known and module.kind_of(tensor) is not Kind.TENSOR:
         nothing_said = held is None or held.what is What.UNKNOWN
         return nothing_said and _is_measured(module, function, tensor)
-    return held is None or all(each.where in FOLLOWS for each in held.places)
+    return held is None or all(
+        each.where in FOLLOWS
+        or (each.where is Where.LOCAL and _has_a_gradient(module, function, each.subject))
+        for each in held.places
+    )
+
+
+def _has_a_gradient(module: Module, function: FunctionNode, name: str) -> bool:
+    """`p` of `p.grad`: a weight, which lies where its model does."""
+    return any(module.text(each.value) == name for each in module.members("grad", function))
 
 
 def _is_measured(module: Module, function: FunctionNode, tensor: ast.expr) -> bool:
