@@ -26,6 +26,7 @@ from tensortrail.rules.shared.lines import doer
 from tensortrail.rules.shared.operands import called, operands
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.shared.tensor_origin import Decides, origin_of
+from tensortrail.rules.unreached import is_excluded
 
 _NOT_CPU = frozenset("cuda xpu mps npu hpu meta".split())
 _REFUSED = re.compile(r"can't convert \S+ device type tensor to numpy")
@@ -306,6 +307,18 @@ def write(weight: torch.Tensor, device):
     return weight.to(device)
 """
         ),
+        Good(
+            """\
+import torch
+
+def most(rows, wrap):
+    device = "cuda"
+    best = torch.zeros(len(rows), device=device)
+    if device == "cuda":
+        return wrap(best)
+    return best.numpy()
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -314,6 +327,8 @@ def write(weight: torch.Tensor, device):
         for call in module.calls("numpy"):
             func = call.func
             if not isinstance(func, ast.Attribute) or call.args or call.keywords:
+                continue
+            if is_excluded(module, call):
                 continue
             if module.placement_at(func.value).device in _NOT_CPU:
                 yield self._found(

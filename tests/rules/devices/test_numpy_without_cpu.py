@@ -30,3 +30,26 @@ OTHER = (
 )
 def test_an_array_of_another_library(cls: str, expected: Severity | None) -> None:
     assert severity("DEV503", OTHER.format(cls=cls)) is expected
+
+
+KNOWN = (
+    "import torch\n\n\ndef most(rows{given}):\n    device = {made}\n"
+    "    best = torch.zeros(len(rows), device='cuda')\n    if device {test}:\n"
+    "        return best.numpy()\n    return best\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "made", "test", "expected"),
+    [
+        ("", "'cuda'", "== 'cpu'", None),
+        ("", "'cuda'", "!= 'cuda'", None),
+        ("", "'cuda'", "== 'cuda'", Severity.ERROR),
+        (", name", "name", "== 'cpu'", Severity.ERROR),
+        (", name='cuda'", "name", "== 'cpu'", Severity.ERROR),
+    ],
+)
+def test_nothing_comes_to_the_branch_of_another_device(
+    given: str, made: str, test: str, expected: Severity | None
+) -> None:
+    assert severity("DEV503", KNOWN.format(given=given, made=made, test=test)) is expected
