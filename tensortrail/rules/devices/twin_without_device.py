@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Rule
-from tensortrail.rules.devices.calls.customs import is_explained, is_factory_of_torch
+from tensortrail.rules.devices.calls.customs import is_explained, is_factory_of_torch, named
 from tensortrail.rules.devices.calls.twins import (
     device_of,
     is_moved_there_later,
@@ -159,6 +159,11 @@ class TwinWithoutDevice(Rule):
             "    if pipe.alone:\n        pipe.third = Blank(device=device, dtype=dtype)\n"
         ),
         Good(
+            "import torch\n\n\ndef sent(counts, starts, copied, device: torch.device, buffer):\n"
+            "    first = copied(counts, device=device)\n"
+            "    copied(starts, out=buffer)\n    return first, buffer\n"
+        ),
+        Good(
             "import torch\n\n\ndef kept(q, sums, tops, out):\n"
             "    if sums is None:\n        made = torch.empty\n"
             "        sums = made((3, 4), device=q.device)\n    if tops is None:\n"
@@ -198,7 +203,9 @@ class TwinWithoutDevice(Rule):
         if in_tests(module):
             return
         for call, twin in unlike_their_twins(module):
-            if not is_explained(module, call, (twin,)) and not _is_given_by_position(module, call):
+            if is_explained(module, call, (twin,)) or _is_given_by_position(module, call):
+                continue
+            if "out" not in named(call):
                 yield self._reported(module, call, twin)
 
     def _reported(self, module: Module, call: ast.Call, twin: ast.Call) -> Finding:
