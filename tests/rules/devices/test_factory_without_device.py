@@ -751,3 +751,43 @@ def test_a_result_that_is_moved_at_once(then: str, expected: Severity) -> None:
             return x + (bank * index){then}
     """
     assert severity("DEV521", source) is expected
+
+
+DETECTOR = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(2, 2)
+
+    def forward(self, x):
+        return self.linear(x)
+
+class {cls}:
+    def fit(self, rows):
+        self.net = Net(){then}
+
+    def scores(self, rows):
+        return self.net(torch.ones(len(rows), 2))
+
+def main(detector, rows):
+    detector.fit(rows)
+    {after}
+    return detector.scores(rows)
+"""
+
+
+@pytest.mark.parametrize(
+    ("cls", "then", "after", "found"),
+    [
+        ("Detector", "", "pass", False),
+        ("Detector", ".to(pick())", "pass", True),
+        ("Detector", "", "detector.net.cuda()", True),
+        ("Detector(nn.Module)", "", "pass", True),
+    ],
+)
+def test_a_plain_class_that_moves_nothing(cls: str, then: str, after: str, found: bool) -> None:
+    source = DETECTOR.format(cls=cls, then=then, after=after)
+    assert (severity("DEV521", source) is not None) is found
