@@ -307,18 +307,6 @@ def write(weight: torch.Tensor, device):
     return weight.to(device)
 """
         ),
-        Good(
-            """\
-import torch
-
-def most(rows, wrap):
-    device = "cuda"
-    best = torch.zeros(len(rows), device=device)
-    if device == "cuda":
-        return wrap(best)
-    return best.numpy()
-"""
-        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -328,9 +316,8 @@ def most(rows, wrap):
             func = call.func
             if not isinstance(func, ast.Attribute) or call.args or call.keywords:
                 continue
-            if is_excluded(module, call):
-                continue
-            if module.placement_at(func.value).device in _NOT_CPU:
+            known = module.placement_at(func.value).device
+            if known in _NOT_CPU and not is_excluded(module, call):
                 yield self._found(
                     module, func, func.value, Severity.ERROR, "the tensor is not on the CPU"
                 )
