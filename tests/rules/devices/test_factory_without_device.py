@@ -791,3 +791,4 @@ def main(detector, rows):
 def test_a_plain_class_that_moves_nothing(cls: str, then: str, after: str, found: bool) -> None:
     source = DETECTOR.format(cls=cls, then=then, after=after)
     assert (severity("DEV521", source) is not None) is found
+    assert (severity("NEW305", source) is not None) is found
