@@ -96,7 +96,7 @@ class Plan:
         module.register_forward_hook(self.moved)
         return module
 
-def planned(module, plan):
+def planned(module, plan: Plan):
     if isinstance(plan, Plan):
         return plan.apply(module)
     return module
