@@ -27,7 +27,7 @@ from tensortrail.findings import (
 from tensortrail.rules.examples import Bad, Good
 from tensortrail.rules.page import Facts, page
 from tensortrail.rules.part import Part
-from tensortrail.rules.unreached import is_behind_the_end
+from tensortrail.rules.unreached import is_behind_the_end, is_excluded
 from tensortrail.rules.view import Module
 
 if TYPE_CHECKING:  # a check of code needs none of them
@@ -158,7 +158,7 @@ class Rule:
 
     def _is_for_nobody(self, module: Module, node: ast.AST) -> bool:
         """The project has programs, and none comes to that code; or nothing can."""
-        if is_behind_the_end(module, node):
+        if is_behind_the_end(module, node) or is_excluded(module, node):
             return True
         return (self.needs_callers or module.has_programs()) and not module.is_used(node)
 

@@ -16,6 +16,8 @@ LATER = {
     "class Box[T]: pass": True,
     "async def f[T: int = int](x): pass": True,
     """text = f"{x["a"]}" """: True,
+    """text = f"{x["a"]["b"]} of {x["c"]}" """: True,
+    """text = f"{name}{"_odd" if odd else ""}" """: True,
     """text = f"{'\\n'.join(x)}" """: True,
     """text = t"{x}" """: True,
     "lazy import torch": True,

@@ -120,11 +120,6 @@ CASES = [
         function("net, x, device", "x.to(device)", "net.cuda()", "net(x)", "net.cpu()"),
     ),
     (
-        "SHD421",
-        module("", "mask = torch.ones(n, n)", "self.register_buffer('a', torch.tril(mask))"),
-        module("", "mask = torch.ones(n, 3)", "self.register_buffer('a', torch.tril(mask))"),
-    ),
-    (
         "SHD409",
         function("net, path", "net = torch.compile(net)", "torch.save(net.state_dict(), path)"),
         function(

@@ -13,7 +13,7 @@ _LINES = (
     r"\s*except\s+[\w.]+(?:\s*,\s*(?:\w+\.)*[A-Z]\w*)+\s*:",  # of Python 2 is: except A, error
     r".*\b(?:[tT]|[rR][tT]|[tT][rR])[\"']",  # t"{x}"
     r".*\b(?:[fF]|[rR][fF]|[fF][rR])([\"'])(?:(?!\1).)*"
-    r"\{[^\"'}]*\1[^\"'}]*\1[^\"'}]*\}",  # f"{x["a"]}"
+    r"\{[^\"'}]*(?:\1[^\"'}]*\1[^\"'}]*)+\}",  # f"{x["a"]["b"]}"
 )
 _PATTERNS = tuple(map(re.compile, _LINES))
 _REFUSED = "f-string expression part cannot include"

@@ -78,10 +78,23 @@ def waits(module: Module, call: ast.Call, copy: ast.Call) -> bool:
 
 
 def early_reads(module: Module, copy: ast.Call) -> Iterator[ast.expr]:
-    """Reads of the variable that the copy is assigned to, with no wait before them."""
+    """Reads of the copy at once, `x.to("cpu", non_blocking=True).numpy()`, or of the variable that
+    it is assigned to, with no wait before them."""
+    at_once = read_in(module, copy)
+    if at_once is not None and not _is_read_after_a_wait(module, copy, at_once):
+        yield at_once
     assign = module.parent(copy)
     if isinstance(assign, ast.Assign) and isinstance(assign.targets[0], ast.Name):
         yield from _reads_of(module, copy, assign.targets[0].id)
+
+
+def _is_read_after_a_wait(module: Module, copy: ast.Call, read: ast.expr) -> bool:
+    """`rows = x.to("cpu", non_blocking=True).numpy()` only gives the memory another form; what
+    reads `rows` may come behind a wait further down."""
+    if not isinstance(read, ast.Call) or called(read) != "numpy":
+        return False
+    later = module.later(module.statement_of(copy), ast.Call)
+    return any(waits(module, each, copy) for each in later)
 
 
 def early_reads_of_pinned(module: Module, copy: ast.Call) -> Iterator[ast.expr]:

@@ -147,6 +147,21 @@ def total(values):
     return host.numpy().sum()
 """,
         ),
+        Bad(
+            """\
+import torch
+
+def sent_to(counts):
+    return counts.sum(dim=1).to(torch.device("cpu"), non_blocking=True).numpy()
+""",
+            lines=(4,),
+            instead="""\
+import torch
+
+def sent_to(counts):
+    return counts.sum(dim=1).to(torch.device("cpu")).numpy()
+""",
+        ),
     )
     good = (
         Good(

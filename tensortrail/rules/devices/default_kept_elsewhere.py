@@ -8,7 +8,7 @@ from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.functions import functions, parameters
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import receiver
+from tensortrail.rules.shared.objects import is_none, receiver
 from tensortrail.rules.view import FunctionNode
 
 _KEYWORDS = frozenset({"device", "dtype", "map_location"})
@@ -173,6 +173,16 @@ def start(count, device=None):
     return torch.zeros(count, device=device), chosen
 """
         ),
+        Good(
+            """\
+def attend(rows, kind, dtype=None):
+    if kind.is_small():
+        wide = pick()
+    else:
+        wide = kind
+    return rows.to(kind), rows.to(wide), dtype
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -225,7 +235,7 @@ def _has_default(module: Module, value: ast.expr | None, name: str) -> bool:
         return _is(value.values[0], name) and not _says_nothing(module, value.values[-1])
     if isinstance(value, ast.IfExp) and isinstance(value.body, ast.BoolOp):
         return _has_default(module, value.body, name)  # `device or "cuda" if there_is else "cpu"`
-    if isinstance(value, ast.IfExp) and _is_asked(module, value.body, name):
+    if isinstance(value, ast.IfExp) and _is_asked_for(module, value.body, name):
         other = value.orelse if _is(value.body, name) else value.body
         chosen = not _says_nothing(module, other) and not _mentions(other, name)
         return chosen and (_is(value.body, name) or _is(value.orelse, name))
@@ -252,7 +262,7 @@ def _on_both(module: Module, statement: Assignment, name: str) -> bool:
     return (
         both
         and not any(_mentions(each, name) for each in others)
-        and _is_asked(module, statement, name)
+        and _is_asked_for(module, statement, name)
     )
 
 
@@ -296,6 +306,25 @@ def _keeps_modules(module: Module, cls: ast.AST) -> bool:
 def _is_asked(module: Module, node: ast.AST, name: str) -> bool:
     """Some condition around it is about the argument."""
     return any(_mentions(guard.test, name) for guard in module.guards_of(node))
+
+
+def _is_asked_for(module: Module, node: ast.AST, name: str) -> bool:
+    """Some condition around it is whether the argument was given."""
+    return any(
+        _is(part, name) or (_is(getattr(part, "left", part), name) and _has_none(part))
+        for guard in module.guards_of(node)
+        for part in _parts(guard.test)
+    )
+
+
+def _parts(test: ast.expr) -> list[ast.expr]:
+    if isinstance(test, ast.BoolOp):
+        return [part for each in test.values for part in _parts(each)]
+    return _parts(test.operand) if isinstance(test, ast.UnaryOp) else [test]
+
+
+def _has_none(part: ast.expr) -> bool:
+    return isinstance(part, ast.Compare) and any(map(is_none, part.comparators))
 
 
 def _is_bound(module: Module, function: FunctionNode, name: str) -> bool:

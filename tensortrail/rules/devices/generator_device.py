@@ -267,12 +267,8 @@ def noise(shape, device):
 """
         ),
         Good(
-            """\
-import torch
-
-def order(size, generator=None):
-    return torch.randperm(size, generator=generator).tolist()
-"""
+            "import torch\n\ndef order(size, generator=None):\n"
+            "    return torch.randperm(size, generator=generator).tolist()\n"
         ),
     )
 

@@ -304,6 +304,22 @@ def places(ask=None):
         ),
         Good(
             """\
+class Pair:
+    def __init__(self, cpu, npu):
+        self.cpu = cpu
+        self.kept = npu
+
+    @property
+    def npu(self):
+        return self.kept
+
+def parts(values):
+    first = [each.cpu if isinstance(each, Pair) else each for each in values]
+    return first, [each.npu if isinstance(each, Pair) else each for each in values]
+"""
+        ),
+        Good(
+            """\
 import torch
 
 def move(parameter, args, library):

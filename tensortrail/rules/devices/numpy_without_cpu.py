@@ -26,6 +26,7 @@ from tensortrail.rules.shared.lines import doer
 from tensortrail.rules.shared.operands import called, operands
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.shared.tensor_origin import Decides, origin_of
+from tensortrail.rules.unreached import is_excluded
 
 _NOT_CPU = frozenset("cuda xpu mps npu hpu meta".split())
 _REFUSED = re.compile(r"can't convert \S+ device type tensor to numpy")
@@ -315,7 +316,7 @@ def write(weight: torch.Tensor, device):
             if not isinstance(func, ast.Attribute) or call.args or call.keywords:
                 continue
             device = module.placement_at(func.value).device
-            if device in _NOT_CPU:
+            if device in _NOT_CPU and not is_excluded(module, call):
                 where = f"`{one_line(module, func.value)}` is on {device}"
                 message = f"{where}, and numpy reads the CPU only"
                 yield self._found(module, func, func.value, Severity.ERROR, message)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.shared.functions import called_here, matched
+from tensortrail.rules.shared.functions import called_here, matched, parameter_names
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called
 from tensortrail.rules.shared.objects import given as given_to
@@ -91,9 +91,20 @@ def swapped(parent, name, module):
         return module
     return Wrapper(module)
 
-def run(model):
+class Plan:
+    def apply(self, module):
+        module.register_forward_hook(self.moved)
+        return module
+
+def planned(module, plan: Plan):
+    if isinstance(plan, Plan):
+        return plan.apply(module)
+    return module
+
+def run(model, plan):
     for name, module in model.named_modules():
         frozen(module)
+        planned(module, plan)
         swapped(model, name, module)
         module.count = counted(module, name)
 """
@@ -145,7 +156,27 @@ def _answer(module: Module, function: FunctionNode, given: set[str]) -> ast.Retu
     if not same or any(each.value is None for each in own):
         return None
     made = (each for each in own if isinstance(each.value, ast.Call) and _takes(each.value, given))
-    return next(made, None)
+    return next((each for each in made if not _gives_back(module, each.value)), None)
+
+
+def _gives_back(module: Module, call: ast.expr | None) -> bool:
+    """`plan.apply(module)`, where the method of the class of `plan` returns what it was given."""
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return False
+    cls = module.value_of(call.func.value).cls
+    return bool(cls) and module.about(f"{cls}.{call.func.attr}", _returns_an_argument) is True
+
+
+def _returns_an_argument(module: Module, function: ast.AST) -> bool:
+    """On every path, as it is."""
+    if not isinstance(function, ast.FunctionDef):
+        return False
+    own = [e for e in module.nodes(ast.Return, function) if module.function_of(e) is function]
+    names = parameter_names(function)
+    bound = {e.id for e in module.nodes(ast.Name, function) if isinstance(e.ctx, ast.Store)}
+    return bool(own) and all(
+        each.value is not None and _is_one_of(each.value, names - bound) for each in own
+    )
 
 
 def _takes(call: ast.Call, names: set[str]) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Rule
-from tensortrail.rules.devices.calls.customs import is_explained, is_factory_of_torch
+from tensortrail.rules.devices.calls.customs import is_explained, is_factory_of_torch, named
 from tensortrail.rules.devices.calls.left_layers import left_layers
 from tensortrail.rules.devices.calls.twins import (
     device_of,
@@ -189,6 +189,11 @@ class TwinWithoutDevice(Rule):
             "    if pipe.alone:\n        pipe.third = Blank(device=device, dtype=dtype)\n"
         ),
         Good(
+            "import torch\n\n\ndef sent(counts, starts, copied, device: torch.device, buffer):\n"
+            "    first = copied(counts, device=device)\n"
+            "    copied(starts, out=buffer)\n    return first, buffer\n"
+        ),
+        Good(
             "import torch\n\n\ndef kept(q, sums, tops, out):\n"
             "    if sums is None:\n        made = torch.empty\n"
             "        sums = made((3, 4), device=q.device)\n    if tops is None:\n"
@@ -229,7 +234,9 @@ class TwinWithoutDevice(Rule):
             return
         layers = dict(left_layers(module))
         for call, twin in {**dict(unlike_their_twins(module)), **layers}.items():
-            if not is_explained(module, call, (twin,)) and not _is_given_by_position(module, call):
+            if is_explained(module, call, (twin,)) or _is_given_by_position(module, call):
+                continue
+            if "out" not in named(call):
                 yield self._reported(module, call, twin, call in layers)
 
     def _reported(self, module: Module, call: ast.Call, twin: ast.Call, is_layer: bool) -> Finding:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tensortrail.rules.devices.modules.kept_where_made import keeps_where_made
 from tensortrail.rules.devices.written_for.goes_along import only_sets_up
 from tensortrail.rules.shared.objects import called, is_self, receiver
 from tensortrail.rules.shared.tensor_origin import (
@@ -106,10 +107,10 @@ def _goes_elsewhere(module: Module, call: ast.Call) -> bool:
 
 def passed_to_modules(module: Module, function: FunctionNode) -> Iterator[ast.Call]:
     """Factories whose tensor is an argument of a module that the function was given or holds."""
-    early = only_sets_up(module, function)
+    still = only_sets_up(module, function) or keeps_where_made(module, function)
     for call in module.nodes(ast.Call, function) if function.name != "_apply" else ():
-        if early and module.text(call.func).startswith("self."):
-            continue  # a part of the object that is set up was just made
+        if still and module.text(call.func).startswith("self."):
+            continue  # a part of the object was just made, or is never moved
         if module.function_of(call) is function and _calls_a_module(module, function, call):
             for each in call.args:
                 origin = origin_of(module, each)

@@ -18,8 +18,7 @@ class TableSaved(Rule):
     arguments of the constructor, and nothing writes the buffer later. Only one is reported for each
     constructor.
 
-    The note is off by default, unless the table grows with the square of a setting
-    (`torch.ones(n, n)`).
+    The note is off by default.
 
     ## Why is this bad?
     Loading a checkpoint of another setting, such as a longer sequence, fails with a size mismatch.
@@ -181,24 +180,9 @@ class Mask(nn.Module):
                 f"`{name}` is computed from {shown} and saved: a checkpoint of another setting is "
                 "refused, or replaces its values",
                 fixes=[self._not_saved(module, call)],
-                told=_is_square(module, call),
             )
 
     def _not_saved(self, module: Module, call: ast.Call) -> Fix | None:
         last = module.text(call.args[1])
         edit = module.replace(call.args[1], f"{last}, persistent=False")
         return module.fix("leave it out of the state dict", Safety.UNSAFE, edit)
-
-
-def _is_square(module: Module, call: ast.Call) -> bool:
-    """`torch.tril(torch.ones(n, n))`: it grows with the square of a setting, in every file."""
-    made = list(ast.walk(call.args[1]))
-    for name in [each for each in made if isinstance(each, ast.Name)]:
-        made += [node for each in module.value_of(name).origins for node in ast.walk(each)]
-    return any(_has_a_size_twice(module, each) for each in made if isinstance(each, ast.Call))
-
-
-def _has_a_size_twice(module: Module, call: ast.Call) -> bool:
-    given = [each.elts if isinstance(each, (ast.Tuple, ast.List)) else [each] for each in call.args]
-    sizes = [each for some in given for each in some if isinstance(each, (ast.Name, ast.Attribute))]
-    return len({module.text(each) for each in sizes}) < len(sizes)

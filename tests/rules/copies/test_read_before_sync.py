@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("torch")
 
 from tensortrail.findings import Severity
+from tests.rules.judged import severity
 from tests.rules.mending import mended
 from tests.rules.recorded import watched
 
@@ -111,3 +112,21 @@ def test_a_copy_that_is_not_in_sight_has_no_setting(tmp_path: Path) -> None:
 @pytest.mark.parametrize("program", WAITED.values(), ids=WAITED)
 def test_waited_for(program: str, tmp_path: Path) -> None:
     assert watched(tmp_path, START + program, "XFR601", rehearse="cuda:2").found == ()
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("    return x.to('cpu', non_blocking=True).tolist()\n", Severity.ERROR),
+        ("    return x.to('cpu', non_blocking=True).numpy()\n", Severity.ERROR),
+        (
+            "    rows = x.to('cpu', non_blocking=True).numpy()\n"
+            "    torch.cuda.synchronize()\n    return rows\n",
+            None,
+        ),
+        ("    return x.to('cpu', non_blocking=True).shape\n", None),
+        ("    return x.to('cpu').numpy()\n", None),
+    ],
+)
+def test_a_read_of_the_copy_at_once(body: str, expected: Severity | None) -> None:
+    assert severity("XFR601", f"import torch\n\n\ndef sent(x):\n{body}") is expected

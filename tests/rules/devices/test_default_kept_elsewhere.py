@@ -28,3 +28,29 @@ class Pitch:
         self.pool = Pool(3).to(device)
 """
     assert severity("DEV570", source) is expected
+
+
+ASKED = """
+import torch
+
+def started(count, where=None):
+    if {test}:
+        chosen = pick()
+    else:
+        chosen = where
+    return torch.zeros(count, device=where), chosen
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "expected"),
+    [
+        ("where is None", Severity.NOTE),
+        ("where == None or where == 'auto'", Severity.NOTE),
+        ("not where", Severity.NOTE),
+        ("where.is_small()", None),
+        ("where == 'auto'", None),
+    ],
+)
+def test_what_is_asked_is_whether_it_was_given(test: str, expected: Severity | None) -> None:
+    assert severity("DEV570", ASKED.format(test=test)) is expected

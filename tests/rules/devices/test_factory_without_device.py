@@ -284,3 +284,44 @@ def test_a_helper_of_another_file_that_is_given_no_device(
     source = EMBEDDED.format(given=given)
     found = severity_in_package(tmp_path, "DEV521", source, tables=TABLES)
     assert (found is not None) is expected
+
+
+DETECTOR = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(2, 2)
+
+    def forward(self, x):
+        return self.linear(x)
+
+class {cls}:
+    def fit(self, rows):
+        self.net = Net(){then}
+
+    def scores(self, rows):
+        return self.net(torch.ones(len(rows), 2))
+
+def main(detector, rows):
+    detector.fit(rows)
+    {after}
+    return detector.scores(rows)
+"""
+
+
+@pytest.mark.parametrize(
+    ("cls", "then", "after", "found"),
+    [
+        ("Detector", "", "pass", False),
+        ("Detector", ".to(pick())", "pass", True),
+        ("Detector", "", "detector.net.cuda()", True),
+        ("Detector(nn.Module)", "", "pass", True),
+    ],
+)
+def test_a_plain_class_that_moves_nothing(cls: str, then: str, after: str, found: bool) -> None:
+    source = DETECTOR.format(cls=cls, then=then, after=after)
+    assert (severity("DEV521", source) is not None) is found
+    assert (severity("NEW305", source) is not None) is found

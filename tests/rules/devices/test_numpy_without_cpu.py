@@ -83,3 +83,26 @@ def test_what_numpy_asks_the_tensor_for_or_finds_on_the_cpu(read: str) -> None:
         return {read}
     """
     assert severity("DEV503", source) is None
+
+
+KNOWN = (
+    "import torch\n\n\ndef most(rows{given}):\n    device = {made}\n"
+    "    best = torch.zeros(len(rows), device='cuda')\n    if device {test}:\n"
+    "        return best.numpy()\n    return best\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "made", "test", "expected"),
+    [
+        ("", "'cuda'", "== 'cpu'", None),
+        ("", "'cuda'", "!= 'cuda'", None),
+        ("", "'cuda'", "== 'cuda'", Severity.ERROR),
+        (", name", "name", "== 'cpu'", Severity.ERROR),
+        (", name='cuda'", "name", "== 'cpu'", Severity.ERROR),
+    ],
+)
+def test_nothing_comes_to_the_branch_of_another_device(
+    given: str, made: str, test: str, expected: Severity | None
+) -> None:
+    assert severity("DEV503", KNOWN.format(given=given, made=made, test=test)) is expected

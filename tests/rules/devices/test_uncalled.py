@@ -18,3 +18,22 @@ HEAD = "from torch.compiler import is_compiling\n\n"
 def test_only_the_function_of_torch_is_flagged(body: str, lines: list[int]) -> None:
     found = run(IsAvailableNotCalled, HEAD + body)
     assert [each.site.line for each in found] == lines
+
+
+PAIR = """
+class Pair:
+    {how}
+
+def parts(values):
+    return [each.npu if isinstance(each, Pair) else each for each in values]
+"""
+
+
+@pytest.mark.parametrize(("how", "lines"), [
+    ("def npu(self):\n        return self.kept", [6]),
+    ("@property\n    def npu(self):\n        return self.kept", []),
+    ("def __init__(self, npu):\n        self.npu = npu", []),
+])  # fmt: skip
+def test_an_attribute_that_holds_something_needs_no_call(how: str, lines: list[int]) -> None:
+    found = run(IsAvailableNotCalled, PAIR.format(how=how))
+    assert [each.site.line - how.count("\n") for each in found] == lines

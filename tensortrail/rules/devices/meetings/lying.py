@@ -11,6 +11,7 @@ from tensortrail.findings import Fix, Safety
 from tensortrail.patterns import pattern
 from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.devices.meetings.modelled import of_its_model
+from tensortrail.rules.devices.modules.kept_where_made import keeps_where_made
 from tensortrail.rules.devices.written_for.device_aware import FORWARD, is_choice, is_for, sets_up
 from tensortrail.rules.devices.written_for.goes_along import goes_along
 from tensortrail.rules.places import (
@@ -220,7 +221,8 @@ def _follows(module: Module, function: FunctionNode, place: Place) -> bool:
         return place.subject != "cpu" and not place.given
     if place.where is Where.SELF:
         own = function is not module.top and not is_static(function)
-        return own and not is_for(module, function, _is_set_up)
+        moves = own and not keeps_where_made(module, function)
+        return moves and not is_for(module, function, _is_set_up)
     if place.where is Where.OF:
         return goes_along(module, function, place.subject)
     return place.where is Where.DEVICE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from tensortrail.rules.devices.modules.kept_where_made import keeps_where_made
 from tensortrail.rules.devices.moves.numpy_reads import is_moved_here, is_surely_a_tensor
 from tensortrail.rules.devices.named.at_hand import device_read
 from tensortrail.rules.places import ON_CPU_UNLESS_ASKED, What
@@ -17,7 +18,10 @@ from tensortrail.rules.words import Kind
 
 def is_callers(module: Module, tensor: ast.expr) -> bool:
     """An argument or what a module computed, in a file that knows of devices."""
-    if origin_of(module, tensor).decides not in (Decides.GIVEN, Decides.OWN):
+    decides = origin_of(module, tensor).decides
+    if decides not in (Decides.GIVEN, Decides.OWN):
+        return False
+    if decides is Decides.OWN and _is_never_moved(module, tensor):
         return False
     words = ("cuda", "device")
     return any(node.attr in words for node in module.nodes(ast.Attribute)) or any(
@@ -27,7 +31,7 @@ def is_callers(module: Module, tensor: ast.expr) -> bool:
 
 def lies_elsewhere(module: Module, tensor: ast.expr) -> str | None:
     """Who decides where the tensor is, if it may be a GPU: to follow "it is"."""
-    if is_moved_here(tensor) or _is_on_the_cpu(module, tensor):
+    if is_moved_here(tensor) or _is_on_the_cpu(module, tensor) or _is_never_moved(module, tensor):
         return None
     function, chain = module.function_of(tensor), _chain(tensor)
     used = module.may_use_gpu() or module.is_for_users(tensor)
@@ -40,6 +44,11 @@ def lies_elsewhere(module: Module, tensor: ast.expr) -> str | None:
     if not has_graph or _brings_a_model_back(module, tensor):
         return None
     return "where the model that computed it is"
+
+
+def _is_never_moved(module: Module, tensor: ast.expr) -> bool:
+    function = module.function_of(tensor)
+    return function is not None and keeps_where_made(module, function)
 
 
 def _chain(tensor: ast.expr) -> list[ast.expr]:

@@ -10,7 +10,7 @@ from tensortrail.rules.devices.moves.dropped import is_provoked
 from tensortrail.rules.shared.given_devices import said_device
 from tensortrail.rules.shared.imports import imported_packages
 from tensortrail.rules.shared.moves import MOVES
-from tensortrail.rules.shared.objects import called, is_called, receiver
+from tensortrail.rules.shared.objects import called, is_called, last_name, receiver
 from tensortrail.rules.view import Module
 from tensortrail.rules.words import Kind
 
@@ -155,7 +155,24 @@ def _is_move(module: Module, node: ast.Attribute) -> bool:
     if node.attr not in MOVES or _SETTINGS.search(module.text(node.value).lower()):
         return False
     first = module.qualified(node).partition(".")[0]
-    return first not in _imported(module)
+    return first not in _imported(module) and not _is_no_method(module, node)
+
+
+def _is_no_method(module: Module, node: ast.Attribute) -> bool:
+    """Its class keeps something else under that name, or computes it when the name is read."""
+    cls = module.value_of(node.value).cls
+    facts = module.class_facts(cls) if cls else None
+    if facts is None:
+        return False
+    return node.attr in facts.fields or node.attr in (module.about(cls, _properties) or ())
+
+
+def _properties(module: Module, cls: ast.AST) -> frozenset[str]:
+    return frozenset(
+        each.name
+        for each in module.nodes(ast.FunctionDef, cls)
+        if any(last_name(by).endswith("property") for by in each.decorator_list)
+    )
 
 
 def _is_step(module: Module, node: ast.Attribute) -> bool:
