@@ -17,6 +17,8 @@ def keeps_where_made(module: Module, function: FunctionNode) -> bool:
     facts = module.class_facts(cls) if cls is not None else None
     if cls is None or facts is None or facts.is_module:
         return False
+    if any(module.class_facts(module.qualified(each)) is None for each in cls.bases):
+        return False  # it may be a module
     made = module.once(_modules_made, cls)
     if not made or _may_place(module, cls) or _is_moved_from_outside(module, made):
         return False
