@@ -33,8 +33,7 @@ class LossKeepsGraph(Rule):
     In a recorded run, variables are looked at after 12 optimizer steps, after 24, after 48 and so
     on. Reports one that keeps at least ten more graphs than at the look before, a total or a list.
 
-    Not reported: a total that a backward pass starts from, or that starts anew in the loop, or of
-    the micro-batches of one step.
+    Not reported: a total that a backward pass starts from, or of one step or turn only.
 
     ## Why is this bad?
     Memory grows with every step until a long run fails with "out of memory". Each loss holds the
