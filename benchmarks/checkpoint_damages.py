@@ -18,7 +18,8 @@ from safetensors import safe_open
 
 from tensortrail.doctor.checkpoint.examine import examine
 from tests.doctor.checkpoint.damaged_model import Config, loading_info
-from tests.doctor.checkpoint.damages import DAMAGES, Damage
+from tests.doctor.checkpoint.damages import DAMAGES
+from tests.doctor.checkpoint.damaging import Damage
 from tests.doctor.checkpoint.written import copy, write_all
 
 SILENT = {"loads", "-"}
