@@ -48,7 +48,7 @@ class FactoryWithoutDevice(Rule):
     - a tensor that the function puts on a device;
     - any tensor in a kernel of Triton or Numba (`kernel[grid]`), which runs on a GPU.
 
-    An error if the other device is written out, else a note. These notes are off by default, unless
+    A warning if the other device is written out, else a note. Notes are off by default, unless
     the function reads a device, or the tensor is made after the shape of an argument: files of
     which neither they nor what imports them names a GPU, but for what users of a library call; an
     argument of a plain function, if no call in the project passes it a tensor on a device; code
@@ -72,7 +72,7 @@ class FactoryWithoutDevice(Rule):
     since = "0.2.0"
     severity = Severity.WARNING
     warns = False
-    errors_as = Severity.NOTE
+    errors_as = Severity.WARNING
     notes = False
     needs_callers = True
     explains = ("DEV526", "DEV528", "DEV532", "DEV534", "DEV552", "NEW305")
