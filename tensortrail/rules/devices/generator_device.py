@@ -18,9 +18,9 @@ from tensortrail.rules.devices.meetings.generators import (
     draws_for_callers,
     is_certain,
     is_meant,
+    may_be_given,
     unfit_draws,
 )
-from tensortrail.rules.places import What
 from tensortrail.rules.shared.failures import weight
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import keyword_given
@@ -40,8 +40,8 @@ class GeneratorDevice(Rule):
 
     - the generator is a plain `torch.Generator()`, which is on the CPU;
     - the generator was made on a device, and the call has no `device=`;
-    - the generator is an argument, in a function that never reads `generator.device` (by default
-      only if something in the project passes one);
+    - the generator is an argument, in a function that never reads `generator.device` (not by
+      default if all callers in the project pass none);
     - a plain generator draws for a tensor argument: `torch.multinomial(p, 1, generator=...)`;
     - a tensor that is brought to the CPU is filled by an argument, or by one out of several, whose
       device no line reads.
@@ -286,7 +286,7 @@ def noise(shape, device):
                     call,
                     f"`{generator.id}` is the caller's, and the numbers are {where}: "
                     "torch refuses a generator on another device",
-                    told=_is_given(module, function, generator.id),
+                    told=may_be_given(module, function, generator.id),
                 )
         for call, name in drawn_on_the_cpu(module):
             yield self.finding(
@@ -362,13 +362,6 @@ def _is_parameter(function: FunctionNode, generator: ast.Name) -> bool:
     given = function.args
     names = [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
     return generator.id in names
-
-
-def _is_given(module: Module, function: FunctionNode, name: str) -> bool:
-    """Somebody in the project passes a generator, and None is not all that is passed."""
-    held = [each for _, each in module.passed(function, name)]
-    held += [each.held for each in module.passed_elsewhere(function, name)]
-    return any(each.what is not What.NONE for each in held)
 
 
 def _asks(module: Module, function: FunctionNode, generator: str) -> bool:

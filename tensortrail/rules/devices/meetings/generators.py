@@ -9,11 +9,12 @@ from typing import NamedTuple
 from tensortrail.rules.devices.batches.shuffled_loaders import gpu_defaults
 from tensortrail.rules.devices.written_for.device_aware import prepares
 from tensortrail.rules.devices.written_for.told import may_be_a_gpu, told_device
-from tensortrail.rules.places import What, Where
+from tensortrail.rules.places import Held, What, Where
+from tensortrail.rules.shared.functions import parameters
 from tensortrail.rules.shared.moves import is_cpu
 from tensortrail.rules.shared.objects import called, is_none, keyword, receiver
 from tensortrail.rules.shared.origins import behind
-from tensortrail.rules.view import Module
+from tensortrail.rules.view import FunctionNode, Module
 
 _FACTORIES = tuple(f"torch.{each}" for each in "rand randn randint randperm normal".split())
 _OF_THE_CPU = ("torch.utils.data.DataLoader", "torch.utils.data.random_split",
@@ -160,3 +161,17 @@ def is_meant(draw: Draw) -> bool:
 
 def _text(module: Module, node: ast.expr | None) -> str:
     return module.text(node) if node is not None else ""
+
+
+def may_be_given(module: Module, function: FunctionNode, name: str) -> bool:
+    """Somebody passes a generator, or nobody of the project calls it: its users may."""
+    given = _passed(module, function, name)
+    if given:
+        return any(each.what is not What.NONE for each in given)
+    others = (each.arg for each in parameters(function) if each.arg not in (name, "self"))
+    return not any(_passed(module, function, each) for each in others)
+
+
+def _passed(module: Module, function: FunctionNode, name: str) -> list[Held]:
+    here = [each for _, each in module.passed(function, name)]
+    return here + [each.held for each in module.passed_elsewhere(function, name)]
