@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 
 from tensortrail.rules import Guard, Module
+from tensortrail.rules.shards._of_all_ranks import made_by_all
+from tensortrail.rules.shared.functions import outermost_function
 from tensortrail.rules.shared.objects import called
 from tensortrail.rules.shared.ranks import asks_for_rank, is_rank, mentions_rank
 
@@ -26,6 +28,32 @@ def is_answered_elsewhere(module: Module, call: ast.Call, guard: Guard) -> bool:
 def _waits_for_more(module: Module, call: ast.Call) -> bool:
     """The worker's loop, which goes on until it is told to end."""
     return any(isinstance(each, ast.While) for each in module.ancestors(call))
+
+
+def is_answered_by_callee(module: Module, call: ast.Call, guard: Guard) -> bool:
+    """The other processes call a function or method of the project that makes the same call:
+    `else: model.serve_others()`."""
+    test = _atom(module, guard.test, not guard.holds)
+    return any(
+        _makes(module, each, called(call))
+        for each in module.nodes(ast.Call, outermost_function(module, call))
+        for around in module.guards_of(each)
+        if _atom(module, around.test, around.holds) == test
+    )
+
+
+def _makes(module: Module, call: ast.Call, name: str) -> bool:
+    dotted = module.qualified(call.func)
+    if isinstance(call.func, ast.Attribute):
+        cls = module.value_of(call.func.value).cls
+        dotted = f"{cls}.{call.func.attr}" if cls else dotted
+    made = module.about(dotted, _made_inside)
+    return made is not None and name in made
+
+
+def _made_inside(module: Module, function: ast.AST) -> frozenset[str]:
+    own = (each for each in made_by_all(module) if module.function_of(each) is function)
+    return frozenset(map(called, own))
 
 
 def only_receives(module: Module, call: ast.Call, guard: Guard) -> bool:

@@ -8,6 +8,7 @@ from tensortrail.rules import Bad, Good, Guard, Module, Rule, Timeline
 from tensortrail.rules.shards._answered import (
     answers_otherwise,
     ends_in_an_error,
+    is_answered_by_callee,
     is_answered_elsewhere,
     is_in_another_case,
     only_receives,
@@ -48,8 +49,8 @@ class CollectiveOnSomeRanks(Rule):
     file names FSDP or DeepSpeed (then a warning). They wait for other processes only with one of
     these.
 
-    Not reported: a call that the other branch, or the same condition with the opposite answer,
-    makes as well, and a collective with a `group`.
+    Not reported: a call that the other branch, a function or method that it calls, or the same
+    condition with the opposite answer makes as well, and a collective with a `group`.
 
     ## Why is this bad?
     The program hangs until the timeout: the ranks that make the call wait for those that do not. Or
@@ -333,5 +334,6 @@ def _of_some_ranks(module: Module, call: ast.Call) -> Guard | None:
             continue
         opposite = any(answers_otherwise(module, each, guard) for each in others)
         opposite = opposite or is_answered_elsewhere(module, call, guard)
+        opposite = opposite or is_answered_by_callee(module, call, guard)
         return None if opposite or is_in_another_case(module, call, others) else guard
     return None

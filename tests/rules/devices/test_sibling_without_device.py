@@ -48,3 +48,16 @@ def test_a_function_that_moves_what_it_takes(done: str, expected: Severity | Non
         "        return words, right\n"
     )
     assert severity("DEV552", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("anew", "expected"), [("limit / spread", None), ("limit / scale", Severity.WARNING)]
+)
+def test_a_tensor_that_nothing_reads_meets_nothing(anew: str, expected: Severity | None) -> None:
+    source = (
+        "import torch\n\n\ndef quantized(x: torch.Tensor, rows, limit, spread):\n"
+        "    padded = torch.zeros(rows, rows, device=x.device)\n"
+        f"    scale = torch.empty((rows, rows))\n    scale = {anew}\n"
+        "    return padded * scale\n"
+    )
+    assert severity("DEV552", source) is expected

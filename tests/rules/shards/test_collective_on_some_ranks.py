@@ -44,6 +44,29 @@ def test_who_receives_does_not_send(sender: str, expected: Severity | None) -> N
     assert severity("SHD431", source) is expected
 
 
+@pytest.mark.parametrize(
+    ("waited", "expected"),
+    [("dist.broadcast(word, src=0)", None), ("dist.barrier()", Severity.ERROR)],
+)
+def test_the_other_ranks_answer_in_a_method(waited: str, expected: Severity | None) -> None:
+    source = f"""
+    import torch.distributed as dist
+
+    class Served:
+        def answer(self, word):
+            while True:
+                {waited}
+
+    def main(word):
+        model = Served()
+        if dist.get_rank() == 0:
+            dist.broadcast(word, src=0)
+        elif dist.get_rank() > 0:
+            model.answer(word)
+    """
+    assert severity("SHD431", source) is expected
+
+
 @pytest.mark.parametrize(("asked", "unanswered"), [("rank == 0", []), ("rank == 1", [9, 17])])
 def test_the_loop_of_the_other_ranks_is_elsewhere(asked: str, unanswered: list[int]) -> None:
     source = f"""

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import NamedTuple, TypeGuard
 
 from tensortrail.rules.devices.meetings.company import takes_anything
-from tensortrail.rules.shared.objects import called
+from tensortrail.rules.shared.objects import called, names_in
 from tensortrail.rules.view import FunctionNode, Module
 
 _KEEPS = frozenset(
@@ -56,11 +56,25 @@ def _uses(
     """The call, and the later reads of the name it is bound to; whether it is the call."""
     yield _whole(module, made), True
     target, statement = bound(module, made), module.statement_of(made)
+    if not isinstance(target, ast.Name) or _is_bound_anew(module, statement, target.id):
+        return
     end = statement.end_lineno or 0, statement.end_col_offset or 0
-    for node in module.nodes(ast.Name, function) if isinstance(target, ast.Name) else ():
-        same = isinstance(target, ast.Name) and node.id == target.id
-        if same and isinstance(node.ctx, ast.Load) and (node.lineno, node.col_offset) > end:
+    for node in module.nodes(ast.Name, function):
+        same = node.id == target.id and isinstance(node.ctx, ast.Load)
+        if same and (node.lineno, node.col_offset) > end:
             yield _whole(module, node), False
+
+
+def _is_bound_anew(module: Module, statement: ast.stmt, name: str) -> bool:
+    """The next statement of the block gives the name to something else: `x = 1 / scale`."""
+    block = getattr(module.parent(statement), "body", [])
+    at = block.index(statement) + 1 if statement in block else len(block)
+    after = block[at] if at < len(block) else None
+    return (
+        isinstance(after, ast.Assign)
+        and name not in names_in(after.value)
+        and any(isinstance(each, ast.Name) and each.id == name for each in after.targets)
+    )
 
 
 def _whole(module: Module, node: ast.expr) -> ast.expr:
