@@ -62,6 +62,7 @@ class GpuByDefaultAtACall(Rule):
     code = "DEV550"
     name = "gpu-by-default-at-a-call"
     severity = Severity.WARNING
+    warns = False
     triggers = (("torch", "device"),)
 
     bad = (

@@ -68,6 +68,7 @@ class NumpyWithoutCpu(Rule):
     name = "numpy-without-cpu"
     since = "0.2.0"
     severity = Severity.WARNING
+    errors_as = Severity.WARNING
     notes = False
     triggers = (
         ".numpy(",
@@ -264,13 +265,8 @@ def start(edges, model):
         Good("import torch\ndef f(x: torch.Tensor):\n    x = x.cpu()\n    return x.numpy()\n"),
         Good("import torch\ndef f(a):\n    return torch.from_numpy(a).flip(0).numpy()\n"),
         Good(
-            """\
-import torch
-
-def predict(model, x, device):
-    pred = model(x.to(device)).cpu()
-    return pred.detach().numpy()
-"""
+            "import torch\n\ndef predict(model, x, device):\n"
+            "    pred = model(x.to(device)).cpu()\n    return pred.detach().numpy()\n"
         ),
         Good(
             "import numpy as np\n\ndef table(read, x, device):\n    rows = read(x.to(device))\n"

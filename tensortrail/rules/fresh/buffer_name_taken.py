@@ -37,6 +37,7 @@ class BufferNameTaken(Rule):
     code = "NEW321"
     name = "buffer-name-taken"
     severity = Severity.ERROR
+    errors_as = Severity.WARNING
     triggers = _REGISTERS
 
     bad = (

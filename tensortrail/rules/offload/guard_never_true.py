@@ -51,6 +51,7 @@ class GuardNeverTrue(Rule):
 
     code = "OFF121"
     name = "guard-never-true"
+    warns = False
     confidence = Confidence.MEDIUM
     triggers = (
         ("False", "self.", "wait"), ("False", "self.", "sync"), ("False", "self.", "result("),

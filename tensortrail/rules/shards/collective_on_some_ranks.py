@@ -70,6 +70,7 @@ class CollectiveOnSomeRanks(Rule):
     code = "SHD431"
     name = "collective-on-some-ranks"
     severity = Severity.ERROR
+    errors_as = Severity.WARNING
     confidence = Confidence.MEDIUM
     notes = False
     compares_ranks = True

@@ -37,6 +37,7 @@ class OutputsKeepGraph(Rule):
     code = "STO214"
     name = "outputs-keep-graph"
     severity = Severity.WARNING
+    warns = False
     needs_callers = True
     triggers = ((".eval", "for ", "torch"),)
 

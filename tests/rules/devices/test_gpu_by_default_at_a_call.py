@@ -20,6 +20,7 @@ LOADER = (
 )
 
 
+@pytest.mark.usefixtures("as_the_rule_says")
 @pytest.mark.parametrize(
     ("more", "expected"), [("", NOTE), ("\n\ntrain(net, rows, device=chosen)\n", WARNING)]
 )
