@@ -44,7 +44,14 @@ DRAWN = (
     "\n\ndef drawn(x, seed):\n    return noise(x{given})\n"
 )
 
+FILLED = (
+    "import torch\n\n\ndef sampled(x, generators):\n    drawn = torch.empty_like(x).cpu()\n"
+    "    for row, each in generators.items():\n"
+    "        drawn[row].exponential_(generator=each)\n    return drawn\n"
+)
+
 CASES = [
+    ("DEV512", FILLED, DRAWN.format(given="")),
     ("DEV512", DRAWN.format(given=", torch.Generator(seed)"), DRAWN.format(given="")),
     ("DEV506", loaded("return torch.load(path).to(device)"), loaded("return torch.load(path)")),
     (

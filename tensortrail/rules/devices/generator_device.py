@@ -294,6 +294,7 @@ def noise(shape, device):
                 call,
                 f"`{name}` is the caller's, and the numbers are drawn on the CPU, where this was "
                 "brought: torch refuses a generator on another device",
+                told=True,
             )
         for draw in unfit_draws(module):
             yield self._unfit(module, draw)
