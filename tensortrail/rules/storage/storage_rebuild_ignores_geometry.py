@@ -22,7 +22,8 @@ class StorageRebuildIgnoresGeometry(Rule):
 
     Reported as a note: `torch.tensor(view.storage())`.
 
-    Not reported: functions that handle strides or offsets themselves.
+    Not reported: functions that handle strides or offsets themselves; a new and empty storage,
+    which frees the memory of the tensor.
 
     ## Why is this bad?
     The shape is lost, and a view starts at the start of the storage instead of its own offset: it
@@ -119,6 +120,14 @@ def swap(tensor, other):
     tensor.set_(other)
 """
         ),
+        Good(
+            """\
+import torch
+
+def free(tensor):
+    tensor.set_(torch.UntypedStorage())
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -129,7 +138,9 @@ def swap(tensor, other):
             alone = len(call.args) == 1 and not call.keywords
             if subject is None or not alone or not _is_storage(module, call.args[0]):
                 continue
-            if not _is_empty(module, subject) and not _knows_geometry(module, call):
+            if _is_empty(module, subject) or _is_let_go_of(module, call.args[0]):
+                continue
+            if not _knows_geometry(module, call):
                 yield self._found(module, call, f"`{module.text(subject)}`")
         for call in module.calls("torch.tensor"):
             if call.args and _is_storage(module, call.args[0]) and not _offset(module, call):
@@ -166,6 +177,16 @@ def _is_empty(module: Module, subject: ast.expr) -> bool:
             if fixed or isinstance(size, (ast.Constant, ast.List, ast.Tuple)):
                 return True
     return False
+
+
+def _is_let_go_of(module: Module, storage: ast.expr) -> bool:
+    """`UntypedStorage()`, which is empty: the tensor frees its memory and is nothing after it."""
+    return any(
+        isinstance(each, ast.Call)
+        and not (each.args or each.keywords)
+        and module.qualified(each.func).endswith("UntypedStorage")
+        for each in (storage, *module.value_of(storage).origins)
+    )
 
 
 def _knows_geometry(module: Module, call: ast.Call) -> bool:
