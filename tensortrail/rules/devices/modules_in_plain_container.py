@@ -53,7 +53,7 @@ class ModulesInPlainContainer(Rule):
     code = "DEV544"
     name = "modules-in-plain-container"
     severity = Severity.ERROR
-    errors_as = Severity.NOTE
+    errors_as = Severity.WARNING
     needs_callers = True
     triggers = (Near("self.", _BOUND, ("torch", "class ")),)
 
