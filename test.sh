@@ -17,9 +17,9 @@ trap 'rm -f "$types"' EXIT
 .venv/bin/mypy >"$types" 2>&1 &
 mypy=$!
 status=0
-# Each file in one process: what its tests share is made once. The long ones begin first. Four for two
+# Each file in one process: what its tests share is made once. The long ones begin first. Three for two
 # cores: programs that tests start are waited for.
-.venv/bin/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder "$@" || status=$?
+.venv/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder "$@" || status=$?
 if ! wait "$mypy"; then
     cat "$types"
     status=1
