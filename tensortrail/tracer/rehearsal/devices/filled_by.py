@@ -13,6 +13,7 @@ from typing import Any, TypedDict
 
 import torch
 
+from tensortrail.collector import without_collector
 from tensortrail.tracer.identity.inner_tensors import PLAIN, key_of
 from tensortrail.tracer.identity.sites import OWNERS, USER, function_name
 from tensortrail.tracer.identity.variables import variables
@@ -180,7 +181,8 @@ def _in_turn(pieces: Sequence[Piece]) -> list[Piece]:
 def _in_variables() -> set[int]:
     """What the functions that run, in every thread, have in variables."""
     found: set[int] = set()
-    frames: list[FrameType | None] = [*sys._current_frames().values()]
+    with without_collector():  # a collection that ends a threading.local meanwhile never ends
+        frames: list[FrameType | None] = [*sys._current_frames().values()]
     while frames:
         frame = frames.pop()
         if frame is None:
