@@ -19,8 +19,8 @@ from tensortrail.analyzer.places.library import names
 from tensortrail.analyzer.syntax.tree import SCOPES, Tree
 from tensortrail.rules.places import NUMBER, UNKNOWN_HELD, FunctionPlaces, Held, Place, What, Where
 from tensortrail.rules.set_by_name import is_one_of_many
+from tensortrail.rules.shared.functions import is_property
 from tensortrail.rules.shared.moves import MOVE_METHODS, TO_DEVICE
-from tensortrail.rules.shared.objects import last_name
 from tensortrail.rules.text_of import text_of
 from tensortrail.rules.view import FunctionNode
 
@@ -285,8 +285,7 @@ def _of_property(file: ClassFile, cls: ast.ClassDef, name: str) -> Held | None:
     """What a property gives, if it is a tensor or module that the object keeps."""
     for statement in cls.body:
         if isinstance(statement, SCOPES) and statement.name == name:
-            asked = any(last_name(each).endswith("property") for each in statement.decorator_list)
-            given = file.places(statement).returns if asked else None
+            given = file.places(statement).returns if is_property(statement) else None
             kept = given is not None and given.what in (What.TENSOR, What.MODULE)
             return given if kept else None
     return None

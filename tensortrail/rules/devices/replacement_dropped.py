@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.shared.functions import called_here, matched, parameter_names
+from tensortrail.rules.shared.functions import called_here, matched, own_returns, parameter_names
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import called
+from tensortrail.rules.shared.objects import called, method_called
 from tensortrail.rules.shared.objects import given as given_to
 from tensortrail.rules.view import FunctionNode
 
@@ -151,7 +151,7 @@ def _made_of(module: Module, call: ast.Call, bound: set[str]) -> ast.Return | No
 
 
 def _answer(module: Module, function: FunctionNode, given: set[str]) -> ast.Return | None:
-    own = [e for e in module.nodes(ast.Return, function) if module.function_of(e) is function]
+    own = own_returns(module, function)
     same = any(each.value is not None and _is_one_of(each.value, given) for each in own)
     if not same or any(each.value is None for each in own):
         return None
@@ -161,17 +161,15 @@ def _answer(module: Module, function: FunctionNode, given: set[str]) -> ast.Retu
 
 def _gives_back(module: Module, call: ast.expr | None) -> bool:
     """`plan.apply(module)`, where the method of the class of `plan` returns what it was given."""
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
-        return False
-    cls = module.value_of(call.func.value).cls
-    return bool(cls) and module.about(f"{cls}.{call.func.attr}", _returns_an_argument) is True
+    method = method_called(module, call) if isinstance(call, ast.Call) else ""
+    return bool(method) and module.about(method, _returns_an_argument) is True
 
 
 def _returns_an_argument(module: Module, function: ast.AST) -> bool:
     """On every path, as it is."""
     if not isinstance(function, ast.FunctionDef):
         return False
-    own = [e for e in module.nodes(ast.Return, function) if module.function_of(e) is function]
+    own = own_returns(module, function)
     names = parameter_names(function)
     bound = {e.id for e in module.nodes(ast.Name, function) if isinstance(e.ctx, ast.Store)}
     return bool(own) and all(

@@ -6,6 +6,7 @@ import ast
 
 from tensortrail.rules import Module
 from tensortrail.rules.shared.functions import parameters
+from tensortrail.rules.shared.objects import is_empty_literal
 from tensortrail.rules.view import FunctionNode
 
 
@@ -56,13 +57,7 @@ def _caches(module: Module, top: FunctionNode) -> frozenset[str]:
         and module.function_of(target) is None
         and module.class_of(target) is None
         and value is not None
-        and _is_empty(value)
-    )
-
-
-def _is_empty(value: ast.expr) -> bool:
-    return (isinstance(value, ast.List) and not value.elts) or (
-        isinstance(value, ast.Dict) and not value.keys
+        and is_empty_literal(value)
     )
 
 

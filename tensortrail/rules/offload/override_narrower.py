@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.defaults import with_defaults
+from tensortrail.rules.shared.functions import own_returns
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import CASTS, MODULE_MOVES
 from tensortrail.rules.shared.objects import called, is_false, names_in, receiver, unpacks
@@ -308,10 +309,8 @@ def _is_super(call: ast.Call, function: FunctionNode) -> bool:
 
 
 def _gives(module: Module, function: FunctionNode) -> bool:
-    own = [each for each in module.nodes(ast.Return, function)
-           if module.function_of(each) is function]  # fmt: skip
     raises = any(isinstance(each, ast.Raise) for each in function.body)
-    return raises or any(each.value is not None for each in own)
+    return raises or any(each.value is not None for each in own_returns(module, function))
 
 
 def _unread(module: Module, function: FunctionNode) -> list[str]:

@@ -7,7 +7,7 @@ import ast
 from tensortrail.rules import Guard, Module
 from tensortrail.rules.shards._of_all_ranks import made_by_all
 from tensortrail.rules.shared.functions import outermost_function
-from tensortrail.rules.shared.objects import called
+from tensortrail.rules.shared.objects import called, method_called
 from tensortrail.rules.shared.ranks import asks_for_rank, is_rank, mentions_rank
 
 
@@ -43,10 +43,7 @@ def is_answered_by_callee(module: Module, call: ast.Call, guard: Guard) -> bool:
 
 
 def _makes(module: Module, call: ast.Call, name: str) -> bool:
-    dotted = module.qualified(call.func)
-    if isinstance(call.func, ast.Attribute):
-        cls = module.value_of(call.func.value).cls
-        dotted = f"{cls}.{call.func.attr}" if cls else dotted
+    dotted = method_called(module, call) or module.qualified(call.func)
     made = module.about(dotted, _made_inside)
     return made is not None and name in made
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.rules.shared.objects import called
+from tensortrail.rules.shared.objects import called, last_name
 from tensortrail.rules.text_of import text_of
 from tensortrail.rules.view import FunctionNode, Module
 
@@ -35,6 +35,24 @@ def names_of_parameters(function: FunctionNode) -> set[str]:
 def is_static(function: FunctionNode) -> bool:
     """A method without an object of its own."""
     return any(text_of(each) == "staticmethod" for each in function.decorator_list)
+
+
+def is_property(function: FunctionNode) -> bool:
+    """It runs when its name is read: under `property`, `cached_property` and the like."""
+    return any(last_name(each).endswith("property") for each in function.decorator_list)
+
+
+def own_returns(module: Module, function: FunctionNode | None) -> list[ast.Return]:
+    """Not those of functions inside of it."""
+    found = module.nodes(ast.Return, function)
+    return [each for each in found if module.function_of(each) is function]
+
+
+def is_declared_outside(module: Module, function: FunctionNode | None, name: str) -> bool:
+    """The function says `global` or `nonlocal` of the name."""
+    return any(name in each.names for each in module.nodes(ast.Global, function)) or any(
+        name in each.names for each in module.nodes(ast.Nonlocal, function)
+    )
 
 
 def called_here(module: Module, call: ast.Call) -> FunctionNode | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tensortrail.rules.shared.classes import classes_named
-from tensortrail.rules.shared.functions import called_here, matched
+from tensortrail.rules.shared.functions import called_here, matched, own_returns
 from tensortrail.rules.shared.objects import called, is_self, names_in
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.view import FunctionNode, Module
@@ -99,7 +99,7 @@ def _method(cls: ast.ClassDef | None, name: str) -> FunctionNode | None:
 
 def _inner(module: Module, maker: FunctionNode | None) -> FunctionNode | ast.Lambda | None:
     """The function that a function makes and returns."""
-    given = [e.value for e in module.nodes(ast.Return, maker) if module.function_of(e) is maker]
+    given = [each.value for each in own_returns(module, maker)]
     if maker is None or len(given) != 1 or given[0] is None:
         return None
     if isinstance(given[0], ast.Lambda):

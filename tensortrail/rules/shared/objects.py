@@ -107,6 +107,21 @@ def unpacks(call: ast.Call) -> bool:
     return starred or any(each.arg is None for each in call.keywords)
 
 
+def is_empty_literal(node: ast.expr) -> bool:
+    """`[]` or `{}`."""
+    match node:
+        case ast.List(elts=[]) | ast.Dict(keys=[]):
+            return True
+    return False
+
+
+def method_called(module: Module, call: ast.Call) -> str:
+    """`package.Class.name` of a call of a method; "" if the class of its object is not known."""
+    owner = receiver(call)
+    cls = module.value_of(owner).cls if owner is not None else ""
+    return f"{cls}.{called(call)}" if cls else ""
+
+
 def is_called(module: Module, node: ast.AST) -> bool:
     """It is the function of a call: `x.size` of `x.size()`."""
     above = module.parent(node)

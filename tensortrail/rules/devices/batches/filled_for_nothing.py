@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from tensortrail.rules.shared.functions import is_declared_outside
 from tensortrail.rules.shared.moves import MOVES
-from tensortrail.rules.shared.objects import called, receiver
+from tensortrail.rules.shared.objects import called, is_empty_literal, receiver
 from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Kind
 
@@ -33,7 +34,7 @@ def filled_for_nothing(module: Module) -> Iterator[Filled]:
             continue
         uses = [each for each in module.uses(name.id, function) if each is not name]
         values = [_put_in(module, each) for each in uses]
-        if values and None not in values and not _is_of_others(module, function, name.id):
+        if values and None not in values and not _is_read_otherwise(module, function, name.id):
             moves = (_moved(module, each) for each in values if each is not None)
             yield from (Filled(made, *found) for found in moves if found is not None)
 
@@ -41,9 +42,7 @@ def filled_for_nothing(module: Module) -> Iterator[Filled]:
 def _is_empty(node: ast.expr) -> bool:
     if isinstance(node, ast.Call):
         return called(node) in _MADE and not node.keywords
-    if isinstance(node, ast.Dict):
-        return not node.keys
-    return isinstance(node, ast.List) and not node.elts
+    return is_empty_literal(node)
 
 
 def _put_in(module: Module, use: ast.Name) -> ast.expr | None:
@@ -73,8 +72,7 @@ def _moved(module: Module, value: ast.expr) -> tuple[ast.Call, ast.expr] | None:
     return None
 
 
-def _is_of_others(module: Module, function: FunctionNode, name: str) -> bool:
+def _is_read_otherwise(module: Module, function: FunctionNode, name: str) -> bool:
     """`global moved`, or what reads names by their text."""
-    said = [name in each.names for each in module.nodes(ast.Global, function)]
-    said += [name in each.names for each in module.nodes(ast.Nonlocal, function)]
-    return any(said) or any(module.calls("locals", "eval", "exec", inside=function))
+    by_text = module.calls("locals", "eval", "exec", inside=function)
+    return is_declared_outside(module, function, name) or any(by_text)

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tensortrail.rules.devices.batches.shuffled_loaders import gpu_defaults
+from tensortrail.rules.devices.written_for.callers import passed_by_all
 from tensortrail.rules.devices.written_for.device_aware import prepares
 from tensortrail.rules.devices.written_for.told import may_be_a_gpu, told_device
-from tensortrail.rules.places import Held, What, Where
+from tensortrail.rules.places import What, Where
 from tensortrail.rules.shared.functions import parameters
 from tensortrail.rules.shared.moves import is_cpu
 from tensortrail.rules.shared.objects import called, is_none, keyword, receiver
@@ -165,13 +166,8 @@ def _text(module: Module, node: ast.expr | None) -> str:
 
 def may_be_given(module: Module, function: FunctionNode, name: str) -> bool:
     """Somebody passes a generator, or nobody of the project calls it: its users may."""
-    given = _passed(module, function, name)
+    given = passed_by_all(module, function, name)
     if given:
         return any(each.what is not What.NONE for each in given)
     others = (each.arg for each in parameters(function) if each.arg not in (name, "self"))
-    return not any(_passed(module, function, each) for each in others)
-
-
-def _passed(module: Module, function: FunctionNode, name: str) -> list[Held]:
-    here = [each for _, each in module.passed(function, name)]
-    return here + [each.held for each in module.passed_elsewhere(function, name)]
+    return not any(passed_by_all(module, function, each) for each in others)

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from tensortrail.rules.shared.functions import is_declared_outside, own_returns
 from tensortrail.rules.shared.hooks import BEFORE, FORWARD, Hook, hooks
 from tensortrail.rules.shared.moves import CASTS, MOVES
 from tensortrail.rules.shared.objects import (
@@ -41,7 +42,7 @@ def lost_in_hooks(module: Module) -> Iterator[Lost]:
 
 
 def _gives_something(module: Module, function: FunctionNode) -> bool:
-    own = (e for e in module.nodes(ast.Return, function) if module.function_of(e) is function)
+    own = own_returns(module, function)
     yields = [*module.nodes(ast.Yield, function), *module.nodes(ast.Raise, function)]
     return bool(yields) or any(e.value is not None and not is_none(e.value) for e in own)
 
@@ -97,8 +98,7 @@ def _is_pure(value: ast.expr) -> bool:
 
 def _is_read(module: Module, function: FunctionNode, at: ast.stmt, name: str) -> bool:
     """Afterwards, in the next round of a loop around it, or by others."""
-    outer = [name in each.names for each in module.nodes(ast.Nonlocal, function)]
-    if any(outer) or any(name in each.names for each in module.nodes(ast.Global, function)):
+    if is_declared_outside(module, function, name):
         return True
     loop = loop_around(module, at)
     start: ast.stmt = loop if loop is not None and within(loop, function, module) else at

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.rules.devices.moves.dropped import moves_bytes
-from tensortrail.rules.shared.functions import matched, names_of_parameters
+from tensortrail.rules.shared.functions import is_declared_outside, matched, names_of_parameters
 from tensortrail.rules.shared.moves import CASTS, MOVES
 from tensortrail.rules.shared.objects import called, is_name, keyword, names_in, receiver, within
 from tensortrail.rules.shared.origins import behind
@@ -153,7 +153,7 @@ def _is_read_again(
     module: Module, assign: ast.Assign, name: str, binder: ast.For | FunctionNode
 ) -> bool:
     function = module.function_of(assign)
-    if any(name in each.names for each in _declared(module, function)):
+    if is_declared_outside(module, function, name):
         return True
     if any(isinstance(each.func, ast.Name) for each in module.calls(*_SEES_ALL, inside=function)):
         return True
@@ -168,8 +168,3 @@ def _is_read_again(
         if outside and any(within(use, each, module) for each in loops):
             return True
     return False
-
-
-def _declared(module: Module, around: FunctionNode | None) -> Iterator[ast.Global | ast.Nonlocal]:
-    yield from module.nodes(ast.Global, around)
-    yield from module.nodes(ast.Nonlocal, around)

@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterator
 
 from tensortrail.rules.devices.moves.dropped import is_provoked
+from tensortrail.rules.shared.functions import is_property
 from tensortrail.rules.shared.given_devices import said_device
 from tensortrail.rules.shared.imports import imported_packages
 from tensortrail.rules.shared.moves import MOVES
-from tensortrail.rules.shared.objects import called, is_called, last_name, receiver
+from tensortrail.rules.shared.objects import called, is_called, receiver
 from tensortrail.rules.view import Module
 from tensortrail.rules.words import Kind
 
@@ -168,11 +169,7 @@ def _is_no_method(module: Module, node: ast.Attribute) -> bool:
 
 
 def _properties(module: Module, cls: ast.AST) -> frozenset[str]:
-    return frozenset(
-        each.name
-        for each in module.nodes(ast.FunctionDef, cls)
-        if any(last_name(by).endswith("property") for by in each.decorator_list)
-    )
+    return frozenset(each.name for each in module.nodes(ast.FunctionDef, cls) if is_property(each))
 
 
 def _is_step(module: Module, node: ast.Attribute) -> bool:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.rules.devices.named.forms import is_number
+from tensortrail.rules.shared.functions import own_returns
 from tensortrail.rules.view import Module
 from tensortrail.rules.words import Kind
 
@@ -36,10 +37,8 @@ def _also_stored(module: Module, stored: ast.Assign) -> Iterator[ast.expr]:
 
 def _also_returned(module: Module, returned: ast.Return) -> Iterator[ast.expr]:
     """By the same function."""
-    function = module.function_of(returned)
-    for each in module.nodes(ast.Return, function):
-        own = each is not returned and module.function_of(each) is function
-        if own and each.value is not None:
+    for each in own_returns(module, module.function_of(returned)):
+        if each is not returned and each.value is not None:
             yield each.value
 
 

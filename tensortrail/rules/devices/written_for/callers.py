@@ -75,10 +75,15 @@ def _is_of_the_cpu(place: Place) -> bool:
     return place.where in (Where.DEFAULT, Where.HOST) or place.subject == "cpu"
 
 
+def passed_by_all(module: Module, function: FunctionNode, name: str) -> list[Held]:
+    """What callers of the function pass for the argument, in its file and in others."""
+    here = [each for _, each in module.passed(function, name)]
+    return here + [each.held for each in module.passed_elsewhere(function, name)]
+
+
 def comes_from_the_cpu(module: Module, function: FunctionNode, name: str) -> bool:
     """Somebody calls the function, and all callers pass for the argument what lies on the CPU."""
-    here = [each for _, each in module.passed(function, name)]
-    held = [*here, *(each.held for each in module.passed_elsewhere(function, name))]
+    held = passed_by_all(module, function, name)
     return bool(held) and all(
         bool(each.places) and all(map(_is_of_the_cpu, each.places)) for each in held
     )
