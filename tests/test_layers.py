@@ -9,6 +9,7 @@ import pytest
 from tests.rooms import (
     PAGE,
     ROOT,
+    Graph,
     circles,
     contents,
     graph,
@@ -123,6 +124,21 @@ def test_rooms_import_in_one_direction(layer: str) -> None:
         if room_of(module) in order and order.get(room_of(other), -1) > order[room_of(module)]
     ]
     assert not upwards, "\n".join(upwards)
+
+
+def test_folders_of_what_rules_about_devices_share_import_in_one_direction() -> None:
+    inside = "tensortrail.rules.devices.shared."
+    arrows: Graph = {}
+    for module, others in graph().items():
+        if module.startswith(inside):
+            folder, *asked = (_folder_in(inside, each) for each in (module, *others))
+            arrows.setdefault(folder, set()).update({*asked} - {folder, ""})
+    assert {"named", "written_for"} <= arrows.keys()
+    assert not circles(arrows)
+
+
+def _folder_in(inside: str, module: str) -> str:
+    return module.removeprefix(inside).partition(".")[0] if module.startswith(inside) else ""
 
 
 @pytest.mark.parametrize("layer", ROOMS)

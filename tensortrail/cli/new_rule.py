@@ -1,16 +1,20 @@
 """Writes the file, the test and the page of a new rule.
 
-    python -m tensortrail.cli.new_rule DEV516 name-of-the-risk
+    python -m tensortrail.cli.new_rule STO516 name-of-the-risk
+    python -m tensortrail.cli.new_rule DEV516 name-of-the-risk batches
 
-Without arguments it says which codes are free."""
+The third word is the folder of the rule inside its family, where the family has folders. Without
+arguments it says which codes are free, and which folders there are."""
 
 from __future__ import annotations
 
+import pkgutil
 import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tensortrail import rules as house
 from tensortrail.rules import all_rules
 
 FAMILIES = {
@@ -87,17 +91,18 @@ def test_a_program_without_the_risk(tmp_path: Path) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    if len(arguments) != 2:
+    if len(arguments) not in (2, 3):
         say(__doc__ or "")
-        for prefix, folder in FAMILIES.items():
-            say(f"{folder}: next free code {free_code(prefix)}")
+        for prefix, family in FAMILIES.items():
+            inside = f" (in {', '.join(folders_in(family))})" if folders_in(family) else ""
+            say(f"{family}: next free code {free_code(prefix)}{inside}")
         return 0 if not arguments else 2
-    code, name = arguments
-    problem = refusal(code, name)
+    code, name, folder = (*arguments, "")[:3]
+    problem = refusal(code, name, folder)
     if problem:
         sys.stderr.write(f"{problem}\n")
         return 2
-    for path in write(Path(), code, name):
+    for path in write(Path(), code, name, folder):
         say(str(path))
     return 0
 
@@ -112,7 +117,13 @@ def free_code(prefix: str) -> str:
     return f"{prefix}{max(taken, default=0) + 1}"
 
 
-def refusal(code: str, name: str) -> str:
+def folders_in(family: str) -> list[str]:
+    """The folders that the rules of a family stand in; none if they stand in that of the family."""
+    found = pkgutil.iter_modules([f"{each}/{family}" for each in house.__path__])
+    return sorted(each.name for each in found if each.ispkg and each.name != "shared")
+
+
+def refusal(code: str, name: str, folder: str = "") -> str:
     """Why there can be no such rule; "" if there can."""
     if code[:3] not in FAMILIES or not re.fullmatch(r"[A-Z]{3}\d{3}", code):
         return f"{code} is no code of a family: {', '.join(FAMILIES)} and three digits"
@@ -123,18 +134,23 @@ def refusal(code: str, name: str) -> str:
         return f"{code} is {rules[code].name}; {free_code(code[:3])} is free"
     if any(rule.name == name for rule in rules.values()):
         return f"there is a rule of the name {name}"
+    family = FAMILIES[code[:3]]
+    there = folders_in(family)
+    if folder not in (there or [""]):
+        given = folder or "no folder"
+        return f"{given} is given, and {family} has {', '.join(there) or 'no folders'}"
     return ""
 
 
-def write(root: Path, code: str, name: str) -> list[Path]:
+def write(root: Path, code: str, name: str, folder: str = "") -> list[Path]:
     """The rule, its test and its page; none of them is overwritten."""
-    folder, stem = FAMILIES[code[:3]], name.replace("-", "_")
+    family, stem = FAMILIES[code[:3]], name.replace("-", "_")
     cls = "".join(word.capitalize() for word in name.split("-"))
     rule = _RULE.format(code=code, name=name, cls=cls)
     page = rule.partition('"""')[2].partition('"""')[0]
     texts = {
-        root / "tensortrail" / "rules" / folder / f"{stem}.py": rule,
-        root / "tests" / "rules" / folder / f"test_{stem}.py": _TEST.format(code=code, name=name),
+        root / "tensortrail" / "rules" / family / folder / f"{stem}.py": rule,
+        root / "tests" / "rules" / family / f"test_{stem}.py": _TEST.format(code=code, name=name),
         root / "docs" / "rules" / f"{name}.md": f"# {name} ({code})\n\n{_dedented(page)}",
     }
     taken = [path for path in texts if path.exists()]

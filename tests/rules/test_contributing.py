@@ -48,9 +48,9 @@ def test_a_page_with_an_empty_section_is_refused() -> None:
 
 
 def test_a_new_rule_can_be_imported_and_names_what_is_missing(tmp_path: Path) -> None:
-    files = new_rule.write(tmp_path, "DEV998", "some-risk")
+    files = new_rule.write(tmp_path, "DEV998", "some-risk", "batches")
     assert [each.relative_to(tmp_path).as_posix() for each in files] == [
-        "tensortrail/rules/devices/some_risk.py",
+        "tensortrail/rules/devices/batches/some_risk.py",
         "tests/rules/devices/test_some_risk.py",
         "docs/rules/some-risk.md",
     ]
@@ -65,7 +65,7 @@ def test_a_new_rule_can_be_imported_and_names_what_is_missing(tmp_path: Path) ->
     compile(files[1].read_text(), str(files[1]), "exec")
     assert files[2].read_text().startswith("# some-risk (DEV998)\n\nTODO: one sentence")
     with pytest.raises(SystemExit, match="there already"):
-        new_rule.write(tmp_path, "DEV998", "some-risk")
+        new_rule.write(tmp_path, "DEV998", "some-risk", "batches")
 
 
 def test_taken_and_free_codes() -> None:
@@ -73,5 +73,8 @@ def test_taken_and_free_codes() -> None:
     assert "a rule of the name" in new_rule.refusal("DEV998", "numpy-without-cpu")
     assert "no code of a family" in new_rule.refusal("ABC501", "some-risk")
     assert "not a name for a rule" in new_rule.refusal("DEV998", "Some Risk")
-    assert not new_rule.refusal("DEV998", "some-risk")
+    assert "devices has batches, calls" in new_rule.refusal("DEV998", "some-risk")
+    assert "storage has no folders" in new_rule.refusal("STO998", "some-risk", "batches")
+    assert not new_rule.refusal("DEV998", "some-risk", "batches")
+    assert not new_rule.refusal("STO998", "some-risk")
     assert all(new_rule.free_code(prefix) not in all_rules() for prefix in new_rule.FAMILIES)

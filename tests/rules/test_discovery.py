@@ -90,3 +90,16 @@ def test_every_file_of_a_family_is_discovered() -> None:
         and any(isinstance(base, ast.Name) and base.id == "Rule" for base in node.bases)
     }
     assert classes == {rule.__name__ for rule in rules.all_rules().values()}
+
+
+def test_a_file_of_a_family_is_a_rule_unless_its_name_or_folder_says_otherwise() -> None:
+    folder = Path(rules.__file__).parent
+    rule_files = {rule.__module__ for rule in rules.all_rules().values()}
+    files = {file.relative_to(folder.parents[1]) for file in folder.rglob("*/*.py")}
+    named = {".".join(file.with_suffix("").parts): file for file in files}
+    helps = {
+        module
+        for module, file in named.items()
+        if file.name.startswith("_") or "shared" in file.parts
+    }
+    assert named.keys() - helps == rule_files
