@@ -15,6 +15,7 @@ from tensortrail.analyzer.judging.around import folder_of, is_so_in, package_of
 from tensortrail.analyzer.judging.reached import is_reached
 from tensortrail.analyzer.judging.self_tests import is_self_test
 from tensortrail.analyzer.judging.switched_off import SwitchedOff
+from tensortrail.analyzer.syntax.names import is_private
 
 _NAMED = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -58,7 +59,7 @@ class AsksForUses:
     def _is_public(self, node: ast.AST) -> bool:
         file = cast("ProjectFile", self)
         around = (each for each in (node, *file.tree.ancestors(node)) if isinstance(each, _NAMED))
-        return not any(map(_is_private, (*file.name.split("."), *(each.name for each in around))))
+        return not any(map(is_private, (*file.name.split("."), *(each.name for each in around))))
 
     @cached_property
     def _switched_off(self) -> SwitchedOff:
@@ -74,10 +75,6 @@ class AsksForUses:
         if self._switched_off.holds(node):
             return False
         return not is_self_test(cast("ProjectFile", self), node)
-
-
-def _is_private(name: str) -> bool:
-    return name.startswith("_") and not name.endswith("__")
 
 
 def _around(file: ProjectFile) -> str | None:

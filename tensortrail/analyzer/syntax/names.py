@@ -33,6 +33,10 @@ def tidy(path: str) -> str:
     return str(Path(path))
 
 
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.endswith("__")
+
+
 def module_name(path: str, packages: dict[str, bool]) -> tuple[str, str | None]:
     """The dotted name a file would be imported by, and the folder that lies on the path.
 

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from tensortrail.analyzer.facts.project_file import ProjectFile
+from tensortrail.analyzer.syntax.names import is_private
 from tensortrail.analyzer.syntax.tree import SCOPES
 from tensortrail.analyzer.values.calls import argument_named
 from tensortrail.analyzer.values.evaluating import Binding
@@ -19,7 +20,7 @@ def tensors_given(file: ProjectFile, function: ast.AST | None) -> frozenset[Bind
     """The parameters to which every caller in the file gives a tensor.
 
     Only of functions that are private by their name: others have callers elsewhere."""
-    if not isinstance(function, SCOPES) or not _is_private(function.name):
+    if not isinstance(function, SCOPES) or not is_private(function.name):
         return frozenset()
     calls = [each for each in file.calls(function.name) if _is_plain(each)]
     if not 0 < len(calls) <= _MOST:
@@ -38,10 +39,6 @@ def _always_a_tensor(
     given = [argument_named(call, params, name) for call in calls]
     values = [file.value_of(each) for each in given if each is not None]
     return bool(values) and all(each.is_tensor and each.sure for each in values)
-
-
-def _is_private(name: str) -> bool:
-    return name.startswith("_") and not name.endswith("__")
 
 
 def _is_plain(call: ast.Call) -> bool:
