@@ -13,12 +13,15 @@ def _several(noun: str) -> str:
     return f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
 
 
+def are(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
 def quiet_notes(number: int) -> str:
     """What to say of notes with too little evidence to be reported; "" of none."""
     if not number:
         return ""
-    are = "is" if number == 1 else "are"
-    return f" {counted(number, 'note')} with less evidence {are} left out (--notes all)."
+    return f" {counted(number, 'note')} with less evidence {are(number)} left out (--notes all)."
 
 
 def ordinal(number: int) -> str:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
+from tensortrail.plurals import are
 from tensortrail.rules.base import Rule
 from tensortrail.rules.checkpoint import Checkpoint, Part
 from tensortrail.rules.checkpoints._flaws import DOWNLOAD, listed
@@ -53,7 +54,7 @@ class ChecksumDiffers(Rule):
                 evidence={"expected": expected, "found": seen},
             )
         if found.missing:
-            verb = "is" if len(found.missing) == 1 else "are"
+            verb = are(len(found.missing))
             yield self.finding_in_file(
                 found.path,
                 f"{listed(list(found.missing))} {verb} listed, but missing",

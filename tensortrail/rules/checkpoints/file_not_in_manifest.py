@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
-from tensortrail.plurals import counted
+from tensortrail.plurals import are, counted
 from tensortrail.rules.base import Rule
 from tensortrail.rules.checkpoint import Checkpoint, Part
 from tensortrail.rules.checkpoints._flaws import listed
@@ -40,7 +40,7 @@ class FileNotInManifest(Rule):
     def examine(self, checkpoint: Checkpoint) -> Iterator[Finding]:
         found = checkpoint.manifest
         if found is not None and found.unlisted:
-            verb = "is" if len(found.unlisted) == 1 else "are"
+            verb = are(len(found.unlisted))
             yield self.finding_in_file(
                 found.path,
                 f"{listed(list(found.unlisted))} {verb} not in {os.path.basename(found.path)}",

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
+from tensortrail.plurals import are
 from tensortrail.rules.base import Rule
 from tensortrail.rules.checkpoint import Checkpoint, Part
 from tensortrail.rules.checkpoints._flaws import listed
@@ -42,7 +43,7 @@ class IntegersForFloats(Rule):
         found = checkpoint.comparison
         if found is None or not found.integers or found.of_another_class:
             return
-        verb = "is" if len(found.integers) == 1 else "are"
+        verb = are(len(found.integers))
         yield self.finding_in_file(
             found.path,
             f"{listed(list(found.integers))} {verb} stored as integers, but {found.model} has "

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tensortrail.findings import Finding, Severity
-from tensortrail.plurals import counted
+from tensortrail.plurals import are, counted
 from tensortrail.rules.base import Rule
 from tensortrail.rules.checkpoint import MODEL_CONFIG, Checkpoint, Part
 from tensortrail.rules.checkpoint_files import Format, StoredTensor
@@ -85,7 +85,7 @@ class QuantizationMismatch(Rule):
     def _without_config(self, path: str, packed: list[str]) -> Finding:
         return self.finding_in_file(
             path,
-            f"{listed(packed)} {_verb(packed)} quantized, but {MODEL_CONFIG} has no {_CONFIG}",
+            f"{listed(packed)} {are(len(packed))} quantized, but {MODEL_CONFIG} has no {_CONFIG}",
             "use the config.json that was saved with the weights: `hf download REPO config.json`",
             line=1,
             evidence={"expected": _CONFIG, "found": "none"},
@@ -151,7 +151,3 @@ def _quantization(config: Mapping[str, Any]) -> tuple[bool, str]:
         return True, method if isinstance(method, str) else ""
     parts = [each for each in config.values() if isinstance(each, Mapping)]
     return "quantization" in config or any(each.get(_CONFIG) for each in parts), ""
-
-
-def _verb(names: list[str]) -> str:
-    return "is" if len(names) == 1 else "are"

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
-from tensortrail.plurals import counted
+from tensortrail.plurals import are, counted
 from tensortrail.rules.base import Rule
 from tensortrail.rules.checkpoint import Checkpoint, Part
 from tensortrail.rules.checkpoints._flaws import listed
@@ -44,7 +44,7 @@ class RankFileMissing(Rule):
         missing = sorted({part.file for part in parts if part.file not in checkpoint.sizes})
         for name in missing[:1]:
             lost = sum(part.file in missing for part in parts)
-            verb = "is" if len(missing) == 1 else "are"
+            verb = are(len(missing))
             assert found is not None
             yield self.finding_in_file(
                 found.path,

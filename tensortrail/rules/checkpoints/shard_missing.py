@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
-from tensortrail.plurals import counted
+from tensortrail.plurals import are, counted
 from tensortrail.rules.base import Rule
 from tensortrail.rules.checkpoint import Checkpoint, Part
 from tensortrail.rules.checkpoints._flaws import SHOWN, listed
@@ -46,7 +46,7 @@ class ShardMissing(Rule):
             for name in missing[:1]:
                 keys = keys_by_file(index)
                 lost = sum(len(keys[each]) for each in missing)
-                verb = "is" if len(missing) == 1 else "are"
+                verb = are(len(missing))
                 yield self.finding_in_file(
                     index.path,
                     f"the index names {listed(missing)}, which {verb} missing: "

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
+from tensortrail.plurals import are
 from tensortrail.rules.base import Rule
 from tensortrail.rules.checkpoint import Checkpoint, Part
 from tensortrail.rules.checkpoint_files import Format, WeightFile
@@ -70,13 +71,8 @@ def _told(files: list[WeightFile], alone: bool) -> str:
     for tensor in tensors or ():
         lost = [part for part in tensor.parts if part not in stored]
         if lost and not alone:
-            return (
-                f"{tensor.name!r} cannot be put together: {listed(lost)} {_verb(lost)} not stored"
-            )
+            verb = are(len(lost))
+            return f"{tensor.name!r} cannot be put together: {listed(lost)} {verb} not stored"
         if not scales_fit(tensor, stored):
             return f"{tensor.name!r} does not have one scale for each block of its values"
     return ""
-
-
-def _verb(names: list[str]) -> str:
-    return "is" if len(names) == 1 else "are"

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.plurals import are
 from tensortrail.rules import Did, Event, Rule, Timeline
 from tensortrail.rules.devices.shared.in_runs.errors import MIXED, is_mixed, meta_operand
 from tensortrail.rules.devices.shared.origins import Case, Origin, origin_of
@@ -156,5 +157,5 @@ def _places(timeline: Timeline, given: Sequence[Operand]) -> Iterator[str]:
         names = list(dict.fromkeys(called(timeline, e) for e in given if e.device == device))
         if len(names) > _NAMED:  # the same layer has many: those with a name of their own first
             names.sort(key=lambda name: not name.startswith("`"))
-        verb = "is" if len(names) == 1 else "are"
+        verb = are(len(names))
         yield f"{first_of(names, _NAMED)} {verb} on {device}"
