@@ -4,8 +4,6 @@ It is drawn without a script and needs nothing else."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from html import escape
@@ -13,7 +11,7 @@ from typing import NamedTuple
 
 from tensortrail.doctor.checkpoint.examine import Examination
 from tensortrail.findings import Finding
-from tensortrail.inert import inert
+from tensortrail.inert import digest, inert
 
 MOST_ROWS, MOST_PIECES = 400, 600
 WIDTH, HEIGHT, NARROWEST = 1000.0, 26, 0.4
@@ -75,7 +73,7 @@ def page(found: Examination, style: str) -> str:
 
 
 def _head(title: str, style: str) -> str:
-    policy = f"default-src 'none'; style-src '{_digest(style)}'; base-uri 'none'"
+    policy = f"default-src 'none'; style-src '{digest(style)}'; base-uri 'none'"
     return f"""<head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
@@ -224,7 +222,3 @@ def _with_code(text: str) -> str:
 
 def _safe(text: str) -> str:
     return escape(inert(text))
-
-
-def _digest(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Sequence
 from importlib.resources import files
 
 from tensortrail.findings import Finding
+from tensortrail.inert import digest
 from tensortrail.tracer.exports.output import Text, opened
 from tensortrail.tracer.exports.page_data import page_data
 from tensortrail.tracer.exports.page_ranks import ranks_data
@@ -29,7 +28,7 @@ def write(
     style = _read("page.css")
     script = "".join(["'use strict';(() => {\n", *(_read(f"{n}.js") for n in SCRIPTS), "})();\n"])
     policy = (
-        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        f"default-src 'none'; style-src '{digest(style)}'; script-src '{digest(script)}'; "
         "base-uri 'none'; form-action 'none'"
     )
     page = _read("page.html")
@@ -44,8 +43,3 @@ def write(
 
 def _read(name: str) -> str:
     return (files(__package__) / "page" / name).read_text(encoding="utf-8")
-
-
-def _digest(text: str) -> str:
-    """As a content security policy wants it."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
