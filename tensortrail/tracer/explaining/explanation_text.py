@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import linecache
-import os
 from collections.abc import Callable, Iterator, Sequence
 
 from tensortrail.findings import Setting, Site
@@ -15,6 +14,7 @@ from tensortrail.rules.timeline import Did, Event
 from tensortrail.tracer.explaining import memory_table
 from tensortrail.tracer.explaining.explanation import Explanation
 from tensortrail.tracer.explaining.operand import Operand
+from tensortrail.tracer.reading.roots import line_of
 from tensortrail.tracer.reading.sentences import short, who
 
 Paint = Callable[[str, str], str]
@@ -99,7 +99,7 @@ def _filled(told: Explanation, paint: Paint) -> Iterator[str]:
 def _found(told: Explanation, paint: Paint) -> Iterator[str]:
     """The findings of this run: the same words that its report has."""
     for number, finding in enumerate(told.findings):
-        here = told.at is not None and _line(finding.site) == _line(told.at)
+        here = told.at is not None and line_of(finding.site) == line_of(told.at)
         where = "" if here else f" ({_place(finding.site)})"
         label = paint("cyan", "cause") + "    " if number == 0 else paint("cyan", "also") + "     "
         yield f"  {label}{finding.code} {inert(finding.message)}{where}"
@@ -107,10 +107,6 @@ def _found(told: Explanation, paint: Paint) -> Iterator[str]:
             yield f"  {paint('green', 'change')}   {inert(fix.description)}"
         for setting in finding.settings:
             yield f"  {_setting(setting, paint)}"
-
-
-def _line(site: Site) -> tuple[str, int]:
-    return os.path.abspath(site.file), site.line
 
 
 def _operands(operands: Sequence[Operand], paint: Paint) -> Iterator[str]:

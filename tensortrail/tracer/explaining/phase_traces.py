@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass, field
 
-from tensortrail.findings import Finding, Site
+from tensortrail.findings import Finding
 from tensortrail.rules.timeline import Did
+from tensortrail.tracer.reading.roots import line_of
 from tensortrail.tracer.reading.timeline import RunTimeline
 
 
@@ -19,7 +19,7 @@ class Traces:
     storages: set[tuple[str, int]] = field(default_factory=set)
 
     def by(self, finding: Finding) -> bool:
-        if _line(finding.site) not in self.lines:
+        if line_of(finding.site) not in self.lines:
             return False
         return not finding.storages or not self.storages.isdisjoint(finding.storages)
 
@@ -32,7 +32,7 @@ def traces(phase: str, timeline: RunTimeline) -> Traces:
             event = process.event(row)
             if event.time < began:
                 break
-            found.lines |= {_line(each) for each in (event.site, event.by) if each is not None}
+            found.lines |= {line_of(each) for each in (event.site, event.by) if each is not None}
             found.storages |= {each.key for each in (event.storage, event.other) if each}
     return found
 
@@ -41,7 +41,3 @@ def beginning(phase: str, timeline: RunTimeline) -> float:
     """When it began last; never if it did not."""
     began = [e.time for e in timeline.iterate(Did.PHASE) if e.facts.get("began") == phase]
     return max(began, default=math.inf)
-
-
-def _line(site: Site) -> tuple[str, int]:
-    return os.path.abspath(site.file), site.line

@@ -24,6 +24,7 @@ from tensortrail.tracer.hooks.distributed.fsdp_alone import (
 )
 from tensortrail.tracer.hooks.distributed.fsdp_shards import Shards
 from tensortrail.tracer.hooks.shared.looking import looking_before
+from tensortrail.tracer.hooks.shared.without_our_mode import without_our_mode
 from tensortrail.tracer.hooks.torch.storage_methods import resized_at_one_line
 from tensortrail.tracer.patching.mode_stack import stepped_aside
 from tensortrail.tracer.patching.patches import Around, Patches
@@ -63,7 +64,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
 def _watch_collectives(recorder: Recorder, patches: Patches) -> None:
     from torch.distributed.fsdp._fully_shard import _fsdp_collectives, _fsdp_param_group
 
-    patches.wrap(_fsdp_collectives, "_get_all_gather_input_metadatas", _asking)
+    patches.wrap(_fsdp_collectives, "_get_all_gather_input_metadatas", without_our_mode)
     patches.wrap(_fsdp_param_group, "foreach_all_gather_copy_out", _copying_out(recorder))
     if (giver := getattr(_fsdp_collectives, "DefaultAllocMixin", None)) is not None:
         patches.wrap(giver, "allocate", _allocating(recorder))
@@ -111,11 +112,6 @@ def _changing(recorder: Recorder, shards: Shards, method: str, op: str) -> Aroun
         return result
 
     return around
-
-
-def _asking(original: Any, *args: Any, **kwargs: Any) -> Any:
-    with stepped_aside(TrailMode):
-        return original(*args, **kwargs)
 
 
 def _copying_out(recorder: Recorder) -> Around:

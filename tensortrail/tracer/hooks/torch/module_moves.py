@@ -18,6 +18,7 @@ from tensortrail.tracer.hooks.torch.plain_attributes import (
     lies_on,
     plain_devices,
 )
+from tensortrail.tracer.hooks.torch.storage_methods import entry_of
 from tensortrail.tracer.identity.module_tensors import Part, Slot, owned, parts, slots_of
 from tensortrail.tracer.identity.storages import Entry
 from tensortrail.tracer.patching.mode_stack import stepped_aside
@@ -99,16 +100,12 @@ def _emptied(recorder: Recorder, result: Any, module: Module, **options: Any) ->
 
 def _swapping(recorder: Recorder) -> Around:
     def around(original: Any, first: Any, second: Any) -> Any:
-        old = recorder.guarded(_entry, first)
+        old = recorder.guarded(entry_of, first)
         result = original(first, second)
         recorder.guarded(_swapped, old, first)
         return result
 
     return around
-
-
-def _entry(recorder: Recorder, tensor: Any) -> Any:
-    return recorder.storages.entry(tensor)
 
 
 def _swapped(recorder: Recorder, old: Any, tensor: Any) -> None:

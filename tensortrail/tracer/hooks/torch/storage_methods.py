@@ -127,7 +127,7 @@ def _setting(recorder: Recorder) -> Around:
     def around(original: Any, tensor: Any, *args: Any, **kwargs: Any) -> Any:
         if recorder.of_thread.inside_load or _pretends():
             return original(tensor, *args, **kwargs)
-        old = recorder.guarded(_entry, tensor)
+        old = recorder.guarded(entry_of, tensor)
         empty = bool(args) and recorder.guarded(_is_empty, args[0])
         result = original(tensor, *args, **kwargs)
         recorder.guarded(_set, old, tensor)
@@ -143,7 +143,7 @@ def _pretends() -> bool:
     return torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE) is not None
 
 
-def _entry(recorder: Recorder, tensor: Any) -> Any:
+def entry_of(recorder: Recorder, tensor: Any) -> Any:
     return recorder.storages.entry(tensor)
 
 
