@@ -14,6 +14,7 @@ from tensortrail.patterns import pattern
 from tensortrail.rules.places import What, Where
 from tensortrail.rules.project_facts import Content, SavedFile
 from tensortrail.rules.shared.moves import MOVES, moves_to_cpu
+from tensortrail.rules.shared.objects import all_given
 from tensortrail.rules.words import Kind
 
 _RENAMES = ("os.rename", "os.replace", "shutil.move", "shutil.copy", "shutil.copyfile")
@@ -155,7 +156,7 @@ def _of_call(file: ProjectFile, call: ast.Call, depth: int) -> Content | None:
     if method in _SAME and owner is not None:
         return _content(file, owner, depth)
     if last in _BOXES:
-        return _joined(_content(file, each, depth) for each in _given(call))
+        return _joined(_content(file, each, depth) for each in all_given(call))
     return None
 
 
@@ -166,10 +167,6 @@ def _is_counted_up(file: ProjectFile, node: ast.Attribute) -> bool:
         isinstance(each.value, ast.Constant) and ast.unparse(each.target) == shown
         for each in file.tree.nodes(ast.AugAssign, file.tree.class_of(node))
     )
-
-
-def _given(call: ast.Call) -> list[ast.expr]:
-    return [*call.args, *(each.value for each in call.keywords)]
 
 
 def _of_state(file: ProjectFile, owner: ast.expr) -> Content:
@@ -215,7 +212,7 @@ def _put_into(file: ProjectFile, name: ast.Name) -> Iterator[ast.expr]:
                 yield assign.value
     for call in file.calls(*_ADDS, inside=function):
         if isinstance(call.func, ast.Attribute) and _is(call.func.value, name):
-            yield from _given(call)[-1:]
+            yield from all_given(call)[-1:]
 
 
 def _is(node: ast.expr, name: ast.Name) -> bool:

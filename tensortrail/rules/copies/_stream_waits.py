@@ -9,6 +9,7 @@ from tensortrail.rules import Module
 from tensortrail.rules.copies._streams import NOT_A_SIDE_STREAM, STREAM_CONTEXT, SideBlock
 from tensortrail.rules.shared.functions import names_of_parameters
 from tensortrail.rules.shared.objects import (
+    all_given,
     called,
     name_of,
     names_in,
@@ -47,7 +48,7 @@ def _concerns(module: Module, call: ast.Call, block: SideBlock) -> bool:
 
 def _names_a_stream(module: Module, call: ast.Call) -> bool:
     """It is about a stream that is named, and so about no other one."""
-    given = [*call.args, *(each.value for each in call.keywords)]
+    given = all_given(call)
     if called(call) in ("wait_stream", "record"):
         return bool(given)
     owner = receiver(call)
@@ -61,7 +62,7 @@ def _is_handed(module: Module, call: ast.Call, block: SideBlock) -> bool:
     """The stream is given to somebody else, who may wait for it."""
     if any(item.context_expr is call for item in block.node.items):
         return False
-    given = [*call.args, *(each.value for each in call.keywords)]
+    given = all_given(call)
     handed = any(name_of(module, each) == block.name for each in given)
     return handed and not STREAM_CONTEXT.match(called(call))
 

@@ -7,6 +7,7 @@ from tensortrail.findings import Edit, Finding, Fix, Safety, Severity, Site
 from tensortrail.rules import Event, Rule, Timeline
 from tensortrail.rules.shared.hook_events import hooks_telling
 from tensortrail.rules.shared.mends import edited, source_of
+from tensortrail.rules.shared.objects import all_given
 from tensortrail.rules.shared.sentences import first_of
 
 
@@ -88,7 +89,7 @@ def _literal(timeline: Timeline, site: Site) -> ast.Dict | None:
     tree = timeline.tree(site.file)
     for node in ast.walk(tree) if tree else ():
         if isinstance(node, ast.Call) and node.lineno <= site.line <= (node.end_lineno or 0):
-            for each in [*node.args, *(keyword.value for keyword in node.keywords)]:
+            for each in all_given(node):
                 found = _assigned(tree, each.id) if isinstance(each, ast.Name) else each
                 if isinstance(found, ast.Dict) and found.values and None not in found.keys:
                     return found

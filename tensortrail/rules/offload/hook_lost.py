@@ -9,6 +9,7 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.offload._recursion import dropped_options
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import (
+    all_given,
     called,
     is_true,
     keyword,
@@ -281,6 +282,6 @@ def _runs_with(module: Module, before: ast.Call, call: ast.Call) -> bool:
 
 
 def _with_argument(module: Module, call: ast.Call, argument: str) -> Fix | None:
-    last = [*call.args, *(each.value for each in call.keywords)][-1]
+    last = all_given(call)[-1]
     edit = module.insert_after(last, f", {argument}")
     return module.fix(f"pass `{argument}`", Safety.UNSAFE, edit)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tensortrail.rules import Module
 from tensortrail.rules.shards._replaced import state_dict_of
 from tensortrail.rules.shared.moves import moves_to_cpu
-from tensortrail.rules.shared.objects import called, receiver
+from tensortrail.rules.shared.objects import all_given, called, receiver
 from tensortrail.rules.unchanging import unchanging
 
 _SHALLOW = ("dict", "OrderedDict", "collections.OrderedDict", "copy.copy")
@@ -137,7 +137,7 @@ def _steps(module: Module, value: ast.expr, name: ast.expr) -> list[str] | None:
 
 def _only_goes_to_cpu(module: Module, call: ast.Call) -> bool:
     """A `to` that only moves, and to the CPU; other methods take nothing."""
-    given = [*call.args, *(each.value for each in call.keywords)]
+    given = all_given(call)
     if called(call) != "to":
         return not given
     return len(given) == 1 and moves_to_cpu(module, call)

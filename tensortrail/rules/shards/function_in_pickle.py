@@ -8,6 +8,7 @@ from tensortrail.rules import Event, Rule, Timeline
 from tensortrail.rules.shared.hook_events import hooks_telling
 from tensortrail.rules.shared.lines import place
 from tensortrail.rules.shared.mends import edited, source_of
+from tensortrail.rules.shared.objects import called
 
 LAMBDA = "<lambda>"
 
@@ -107,11 +108,7 @@ def _state_dict(timeline: Timeline, event: Event) -> Edit | None:
     for node in ast.walk(tree) if tree else ():
         if site and isinstance(node, ast.Call) and node.args and node.lineno == site.line:
             first = node.args[0]
-            if _name(node.func) == "save" and isinstance(first, (ast.Name, ast.Attribute)):
+            if called(node) == "save" and isinstance(first, (ast.Name, ast.Attribute)):
                 written = source_of(timeline, site.file, first)
                 return timeline.replace(site.file, first, f"{written}.state_dict()")
     return None
-
-
-def _name(function: ast.expr) -> str:
-    return function.attr if isinstance(function, ast.Attribute) else ast.unparse(function)

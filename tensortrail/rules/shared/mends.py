@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 
 from tensortrail.findings import Edit, Fix, Safety, Site
 from tensortrail.rules.shared.buffers import registration
+from tensortrail.rules.shared.objects import all_given
 from tensortrail.rules.timeline import Timeline
 from tensortrail.rules.view import Module
 
@@ -60,7 +61,7 @@ def device_given(module: Module, call: ast.Call, device: str) -> Edit | None:
 
 def keyword_given(module: Module, call: ast.Call, name: str, value: str) -> Edit | None:
     """The same of any keyword."""
-    given = [*call.args, *(each.value for each in call.keywords)]
+    given = all_given(call)
     if not value or not given or isinstance(given[-1], ast.GeneratorExp):
         return None
     return module.insert_after(given[-1], f", {name}={value}")

@@ -63,8 +63,11 @@ def last_name(node: ast.AST | None) -> str:
 
 def called(call: ast.Call) -> str:
     """The last name of what is called: "save" of `torch.save(...)`."""
-    func = call.func
-    return func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+    return last_name(call.func)
+
+
+def is_of_torch(module: Module, call: ast.Call) -> bool:
+    return module.qualified(call.func).startswith("torch.")
 
 
 def resolved_name(module: Module, call: ast.Call) -> str:
@@ -93,6 +96,11 @@ def receiver(call: ast.Call) -> ast.expr | None:
 def given(call: ast.Call) -> list[ast.expr]:
     """The arguments, but not what `**` unpacks."""
     return [*call.args, *(each.value for each in call.keywords if each.arg is not None)]
+
+
+def all_given(call: ast.Call) -> list[ast.expr]:
+    """The arguments, and what `**` unpacks."""
+    return [*call.args, *(each.value for each in call.keywords)]
 
 
 def keyword(call: ast.Call, name: str) -> ast.expr | None:

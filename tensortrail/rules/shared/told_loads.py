@@ -7,6 +7,7 @@ import ast
 from tensortrail.findings import Edit, Site
 from tensortrail.rules import Timeline
 from tensortrail.rules.shared.mends import source_of
+from tensortrail.rules.shared.objects import called
 
 
 def load_told(
@@ -28,5 +29,5 @@ def load_told(
 
 
 def _is_load(node: ast.Call, line: int) -> bool:
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
-    return name == "load" and bool(node.args) and node.lineno <= line <= (node.end_lineno or 0)
+    on_the_line = node.lineno <= line <= (node.end_lineno or 0)
+    return called(node) == "load" and bool(node.args) and on_the_line

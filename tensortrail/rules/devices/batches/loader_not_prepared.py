@@ -10,7 +10,7 @@ from tensortrail.rules.devices.shared.batches.bound_together import names_bound,
 from tensortrail.rules.shared.conditions import are_exclusive
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import TO_DEVICE
-from tensortrail.rules.shared.objects import called, given
+from tensortrail.rules.shared.objects import all_given, called, given
 from tensortrail.rules.shared.prepared import is_prepared
 from tensortrail.rules.view import FunctionNode
 
@@ -260,7 +260,7 @@ def _is_prepared(module: Module, loader: str, prepared: list[Prepared]) -> bool:
 def _takes(call: ast.Call, loop: ast.For) -> bool:
     """What the loader gives, or a part of it."""
     names = set(names_bound(without_counter(loop)))
-    arguments = (*call.args, *(each.value for each in call.keywords))
+    arguments = all_given(call)
     inside = (node for each in arguments for node in ast.walk(each))
     return any(isinstance(node, ast.Name) and node.id in names for node in inside)
 

@@ -10,13 +10,12 @@ from tensortrail.rules.devices.shared.calls.customs import (
     Departure,
     departures,
     grouped,
-    is_factory_of_torch,
     may_be_given_anything,
     named,
 )
 from tensortrail.rules.devices.shared.calls.explained import has_a_device_at_hand, is_explained
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import resolved_name
+from tensortrail.rules.shared.objects import is_of_torch, resolved_name
 
 _ENOUGH, _ENOUGH_HERE, _ENOUGH_OF_ALL, _ENOUGH_OF_OTHERS = 4, 1, 6, 2
 """Calls that make a custom: of one factory, in one function, of all factories, of other names."""
@@ -188,7 +187,7 @@ def grid(x, n, m):
 
 
 def _departures(module: Module) -> Iterator[tuple[str, Departure]]:
-    made = [each for each in module.calls(*MAKERS) if is_factory_of_torch(module, each)]
+    made = [each for each in module.calls(*MAKERS) if is_of_torch(module, each)]
     for function, calls in grouped(made, module.function_of).items():
         if function is not None:
             for departure in departures(calls, _ENOUGH_HERE, _MOST_IN_HUNDRED_HERE):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Kind, Module, Rule
 from tensortrail.rules.devices.shared.calls.alike import device_of
-from tensortrail.rules.devices.shared.calls.customs import is_factory_of_torch, named
+from tensortrail.rules.devices.shared.calls.customs import named
 from tensortrail.rules.devices.shared.calls.explained import is_explained
 from tensortrail.rules.devices.shared.calls.left_layers import left_layers
 from tensortrail.rules.devices.shared.calls.twins import is_moved_there_later, unlike_their_twins
@@ -17,6 +17,7 @@ from tensortrail.rules.shared.functions import parameter_names
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import device_given
 from tensortrail.rules.shared.named_for_cpu import is_named_for_the_cpu
+from tensortrail.rules.shared.objects import is_of_torch
 from tensortrail.rules.shared.sentences import one_line
 
 _TWO = """\
@@ -261,7 +262,7 @@ def _goes_with_another(module: Module, call: ast.Call) -> bool:
     asked only where its places are known."""
     function = module.function_of(call)
     layer = module.kind_of(call) is Kind.MODULE
-    if function is None or layer or not is_factory_of_torch(module, call):
+    if function is None or layer or not is_of_torch(module, call):
         return True
     return taken_beside(module, function, module.places(function), call) is not None
 

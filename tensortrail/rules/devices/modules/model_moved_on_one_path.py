@@ -11,7 +11,7 @@ from tensortrail.rules.devices.shared.modules.moves_of_models import bare
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.layers import WITH_PARAMETERS
 from tensortrail.rules.shared.moves import MAY_PLACE, TO_DEVICE
-from tensortrail.rules.shared.objects import called, receiver
+from tensortrail.rules.shared.objects import all_given, called, receiver
 from tensortrail.rules.shared.origins import text_behind
 from tensortrail.rules.shared.parts_moved import is_to_a_device
 from tensortrail.rules.shared.sentences import one_line
@@ -252,7 +252,7 @@ def _is_used(module: Module, choice: ast.If, name: str) -> bool:
 def _is_moved_later(module: Module, choice: ast.If, name: str) -> bool:
     for call in module.later(choice, ast.Call):
         owner = receiver(call)
-        given = [*call.args, *(each.value for each in call.keywords)]
+        given = all_given(call)
         own = owner is not None and module.text(owner).startswith(name)
         if called(call) in MAY_PLACE and (own or name in map(module.text, given)):
             return True

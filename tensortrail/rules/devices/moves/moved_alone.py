@@ -11,6 +11,7 @@ from tensortrail.rules.places import FunctionPlaces, Held, Meeting, What, Where
 from tensortrail.rules.shared.dtypes import is_dtype
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import TO_DEVICE
+from tensortrail.rules.shared.objects import all_given
 
 
 class MovedAlone(Rule):
@@ -135,7 +136,7 @@ def _moves_of_members(module: Module) -> Iterator[ast.Call]:
 
 def _casts(module: Module, call: ast.Call) -> bool:
     """`a.b.to(torch.float32)`, which moves nothing."""
-    given = [*call.args, *(each.value for each in call.keywords)]
+    given = all_given(call)
     return len(given) == 1 and is_dtype(module, given[0])
 
 

@@ -8,6 +8,7 @@ from tensortrail.rules import Event, Rule, Timeline
 from tensortrail.rules.shared.failures import note_if_handled
 from tensortrail.rules.shared.hook_events import hooks_telling
 from tensortrail.rules.shared.mends import edited, source_of
+from tensortrail.rules.shared.objects import called
 from tensortrail.rules.shared.sentences import first_of
 
 WRAPPER = "DataParallel"
@@ -92,7 +93,7 @@ def _moved(timeline: Timeline, site: Site | None, first: str) -> Edit | None:
     made = [
         node
         for node in (ast.walk(tree) if tree else ())
-        if isinstance(node, ast.Call) and node.args and _name(node.func) == WRAPPER
+        if isinstance(node, ast.Call) and node.args and called(node) == WRAPPER
     ]
     if site is None or len(made) != 1:
         return None
@@ -101,7 +102,3 @@ def _moved(timeline: Timeline, site: Site | None, first: str) -> Edit | None:
     simple = isinstance(given, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
     shown = source if simple else f"({source})"
     return timeline.replace(site.file, given, f'{shown}.to("{first}")')
-
-
-def _name(function: ast.expr) -> str:
-    return function.attr if isinstance(function, ast.Attribute) else ast.unparse(function)

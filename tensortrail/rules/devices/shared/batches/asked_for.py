@@ -9,7 +9,7 @@ from tensortrail.patterns import pattern
 from tensortrail.rules.devices.shared.named.devices_said import device_parameter
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.moves import TO_DEVICE
-from tensortrail.rules.shared.objects import called, last_name
+from tensortrail.rules.shared.objects import all_given, called, last_name
 from tensortrail.rules.view import FunctionNode, Module
 
 _SIZES = frozenset({"shape", "ndim", "size"})
@@ -86,7 +86,7 @@ def _is_model(call: ast.Call) -> bool:
 
 def _takes(call: ast.Call, names: set[str]) -> bool:
     """As an argument, or with `**`."""
-    return any(_reads(each, names) for each in (*call.args, *(key.value for key in call.keywords)))
+    return any(_reads(each, names) for each in all_given(call))
 
 
 def _reads(node: ast.AST, names: set[str]) -> bool:

@@ -8,14 +8,13 @@ from collections.abc import Iterator
 
 from tensortrail.rules.devices.shared.calls.customs import (
     MAKERS,
-    is_factory_of_torch,
     may_be_given_anything,
     named,
 )
 from tensortrail.rules.devices.shared.named.devices_said import devices_said
 from tensortrail.rules.project_facts import Namesake
 from tensortrail.rules.shared.functions import parameters
-from tensortrail.rules.shared.objects import last_name
+from tensortrail.rules.shared.objects import is_of_torch, last_name
 from tensortrail.rules.view import FunctionNode, Module
 
 _OF_FACTORIES = frozenset({"device", "dtype", "generator"})
@@ -86,7 +85,7 @@ def accepts(module: Module, call: ast.Call, name: str) -> bool:
 def is_maker(module: Module, call: ast.Call) -> bool:
     func = call.func
     last = last_name(func)
-    return last in MAKERS and not last.endswith(_UNTYPED) and is_factory_of_torch(module, call)
+    return last in MAKERS and not last.endswith(_UNTYPED) and is_of_torch(module, call)
 
 
 def is_weighted_layer(module: Module, call: ast.Call) -> bool:

@@ -8,7 +8,6 @@ from typing import TypeVar
 
 from tensortrail.rules.devices.shared.written_for.makers import FACTORIES
 from tensortrail.rules.unchanging import unchanging
-from tensortrail.rules.view import Module
 
 MAKERS = (*FACTORIES, "as_tensor", "asarray")
 K = TypeVar("K")
@@ -21,10 +20,6 @@ class Departure:
     call: ast.Call
     usual: Sequence[ast.Call]
     """The others, nearest first."""
-
-
-def is_factory_of_torch(module: Module, call: ast.Call) -> bool:
-    return module.qualified(call.func).startswith("torch.")
 
 
 def grouped(calls: Iterable[ast.Call], by: Callable[[ast.Call], K]) -> dict[K, list[ast.Call]]:

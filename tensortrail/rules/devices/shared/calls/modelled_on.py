@@ -10,7 +10,7 @@ from tensortrail.rules.devices.shared.calls.accepted import (
 )
 from tensortrail.rules.devices.shared.calls.customs import named
 from tensortrail.rules.shared.functions import parameters
-from tensortrail.rules.shared.objects import called, is_called
+from tensortrail.rules.shared.objects import all_given, called, is_called
 from tensortrail.rules.view import FunctionNode
 
 _OF_TENSORS = frozenset({"shape", "dtype", "size"})
@@ -23,7 +23,7 @@ def modelled_on(module: Module, function: FunctionNode, call: ast.Call) -> str:
     measured = _measured(module, function, call) if is_maker(module, call) else ""
     if measured:
         return measured
-    given = [*call.args, *(each.value for each in call.keywords)]
+    given = all_given(call)
     for argument in given:
         for node in (argument, *module.nodes(ast.Attribute, argument)):
             if isinstance(node, ast.Attribute) and _is_of_a_tensor(module, node, call):

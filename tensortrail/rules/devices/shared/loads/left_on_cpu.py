@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tensortrail.patterns import pattern
 from tensortrail.rules.shared.moves import is_cpu
-from tensortrail.rules.shared.objects import unpacks
+from tensortrail.rules.shared.objects import all_given, unpacks
 from tensortrail.rules.view import Module
 
 _LOADS = ("safetensors.torch.load", "safetensors.torch.load_file")
@@ -76,8 +76,4 @@ def _is_moved(module: Module, call: ast.Call, device: ast.expr) -> bool:
     """The function moves something to the same device after it: `{k: v.to(device) ...}`."""
     said = module.text(device)
     moves = module.calls("to", inside=module.function_of(call))
-    return any(said in (module.text(arg) for arg in _given(each)) for each in moves)
-
-
-def _given(call: ast.Call) -> list[ast.expr]:
-    return [*call.args, *(each.value for each in call.keywords)]
+    return any(said in (module.text(arg) for arg in all_given(each)) for each in moves)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from tensortrail.rules.devices.shared.calls.customs import MAKERS, is_factory_of_torch, named
+from tensortrail.rules.devices.shared.calls.customs import MAKERS, named
+from tensortrail.rules.shared.objects import is_of_torch
 from tensortrail.rules.view import FunctionNode, Module
 
 _KEPT = ("torch.cuda", "torch.sparse")
@@ -17,7 +18,7 @@ def given_a_device(module: Module, function: FunctionNode, made: ast.Call) -> Se
     others = [
         each
         for each in module.calls(*MAKERS, inside=function)
-        if each is not made and is_factory_of_torch(module, each)
+        if each is not made and is_of_torch(module, each)
     ]
     given = [each for each in others if _device_of(each) is not None]
     without = [each for each in others if not {"device", None} & named(each)]
@@ -36,7 +37,7 @@ def is_one_of_many(module: Module, function: FunctionNode, made: ast.Call) -> bo
     return any(
         each is not made and may_be_given_a_device(module, each)
         for each in module.calls(*MAKERS, inside=function)
-        if is_factory_of_torch(module, each)
+        if is_of_torch(module, each)
     )
 
 
@@ -45,7 +46,5 @@ def may_be_given_a_device(module: Module, call: ast.Call) -> bool:
     name = module.qualified(call.func).rpartition(".")[2]
     keeps = name in ("as_tensor", "asarray") or module.qualified(call.func).startswith(_KEPT)
     return (
-        is_factory_of_torch(module, call)
-        and not keeps
-        and not {"device", "pin_memory", None} & named(call)
+        is_of_torch(module, call) and not keeps and not {"device", "pin_memory", None} & named(call)
     )

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from tensortrail.rules import Module
-from tensortrail.rules.devices.shared.calls.customs import MAKERS, is_factory_of_torch, named
+from tensortrail.rules.devices.shared.calls.customs import MAKERS, named
 from tensortrail.rules.devices.shared.calls.moved_inside import moves_its_arguments
 from tensortrail.rules.devices.shared.meetings.returned_or_filled import is_returned
 from tensortrail.rules.devices.shared.meetings.same_way import Kind, Way, bound, ways
 from tensortrail.rules.shared.functions import parameter_names
 from tensortrail.rules.shared.given_devices import said_device
-from tensortrail.rules.shared.objects import receiver
+from tensortrail.rules.shared.objects import is_of_torch, receiver
 from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import TENSORS
 
@@ -85,7 +85,7 @@ def _returned_beside(
     if held is None or held.may_be_scalar or not is_returned(module, function, places, call):
         return
     for other in placed:
-        if is_factory_of_torch(module, other) and device_given_to(module, other) in given:
+        if is_of_torch(module, other) and device_given_to(module, other) in given:
             yield Sibling(other, Kind.RETURNED, call)
 
 
@@ -105,16 +105,12 @@ def _is_of(module: Module, function: FunctionNode, call: ast.Call) -> bool:
 
 def _is_made_there(module: Module, call: ast.Call) -> bool:
     said = said_device(module, call)
-    return (
-        is_factory_of_torch(module, call)
-        and said is not None
-        and not isinstance(said, ast.Constant)
-    )
+    return is_of_torch(module, call) and said is not None and not isinstance(said, ast.Constant)
 
 
 def _is_left(module: Module, call: ast.Call) -> bool:
     """Another factory is given no device, or the CPU: the function knows of both."""
-    if not is_factory_of_torch(module, call) or None in named(call):
+    if not is_of_torch(module, call) or None in named(call):
         return False
     said = device_given_to(module, call)
     return not said or "cpu" in said
@@ -124,7 +120,7 @@ def _says_something(
     module: Module, function: FunctionNode, call: ast.Call, other: ast.Call, way: Way
 ) -> bool:
     """What is moved is passed on beside anything; and a number may be on any device."""
-    if not is_factory_of_torch(module, other):
+    if not is_of_torch(module, other):
         known = way.kind is Kind.SAME_CALLEE or _moves_a_tensor(module, other)
         if way.kind not in _OF_MOVES or not known:
             return False

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tensortrail.rules.places import Held, Where
 from tensortrail.rules.shared.functions import functions
-from tensortrail.rules.shared.objects import keyword
+from tensortrail.rules.shared.objects import all_given, keyword
 from tensortrail.rules.view import Module
 
 _QUANTIZED = frozenset({"load_in_8bit", "load_in_4bit", "quantization_config"})
@@ -34,7 +34,7 @@ def given_to_mapped_models(module: Module) -> Iterator[Given]:
         seen = module.places(function).seen
         for call in module.nodes(ast.Call, function):
             loaded = _model_of(module, call)
-            for each in (*call.args, *(one.value for one in call.keywords)) if loaded else ():
+            for each in all_given(call) if loaded else ():
                 made = _on_cpu(seen.get(each))
                 if loaded and isinstance(made, ast.Call) and _is_asked_for_tensors(made):
                     yield Given(call, made, loaded)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tensortrail.rules.devices.shared.modules.moves_of_models import bare
 from tensortrail.rules.places import Meeting
 from tensortrail.rules.shared.moves import MODULE_MOVES
-from tensortrail.rules.shared.objects import called, is_self, position, receiver
+from tensortrail.rules.shared.objects import all_given, called, is_self, position, receiver
 from tensortrail.rules.view import Module
 
 _PLACE = ("accelerate.", "torch.distributed.")
@@ -70,7 +70,7 @@ def _sets(statement: ast.stmt) -> bool:
 
 
 def _takes(call: ast.Call, names: set[str]) -> bool:
-    given = (*call.args, *(each.value for each in call.keywords))
+    given = all_given(call)
     return any(isinstance(each, ast.Name) and each.id in names for each in given)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from tensortrail.rules.devices.shared.named.current_gpu_asked import bare_calls
 from tensortrail.rules.devices.shared.named.devices_said import device_parameter
+from tensortrail.rules.shared.objects import all_given
 from tensortrail.rules.unchanging import unchanging
 from tensortrail.rules.view import FunctionNode, Module
 
@@ -56,7 +57,7 @@ def _device_of_siblings(module: Module, function: FunctionNode) -> ast.Attribute
     """`self.device` of `torch.cuda.memory_stats(self.device)` in the class."""
     cls = module.class_of(function)
     for call in module.calls(*_OF_MEMORY, inside=cls) if cls is not None else ():
-        for said in (*call.args, *(each.value for each in call.keywords)):
+        for said in all_given(call):
             if isinstance(said, ast.Attribute) and module.text(said).startswith("self."):
                 return said
     return None

@@ -9,6 +9,7 @@ from tensortrail.findings import Fix, Safety
 from tensortrail.rules.devices.shared.named.devices_said import devices_said
 from tensortrail.rules.devices.shared.named.named_gpus import is_cuda_literal
 from tensortrail.rules.shared.moves import named_device
+from tensortrail.rules.shared.objects import is_of_torch
 from tensortrail.rules.view import FunctionNode, Module
 
 
@@ -21,7 +22,7 @@ def written_literals(
             yield call, said
     for call in module.calls("cuda", inside=function):
         if (isinstance(call.func, ast.Attribute) and not (call.args or call.keywords)) and (
-            module.function_of(call) is function and not _is_module_of_torch(module, call)
+            module.function_of(call) is function and not is_of_torch(module, call)
         ):
             yield call, None
 
@@ -56,10 +57,6 @@ def _is_numbered(text: ast.JoinedStr) -> bool:
 def is_without_number(module: Module, said: ast.expr | None) -> bool:
     """`.cuda()`, or `"cuda"`: the current GPU."""
     return said is None or module.value_of(named_device(module, said)).constant == "cuda"
-
-
-def _is_module_of_torch(module: Module, call: ast.Call) -> bool:
-    return module.qualified(call.func).startswith("torch.")
 
 
 def given_instead(module: Module, call: ast.Call, said: ast.expr | None, shown: str) -> Fix | None:

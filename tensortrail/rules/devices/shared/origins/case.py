@@ -52,6 +52,11 @@ class Case:
         return called(self.timeline, self.odd)
 
 
+def moved_to(move: Event) -> str:
+    """The device, "" if the run does not say."""
+    return move.storage.device if move.storage else ""
+
+
 def advice(text: str) -> Fix:
     """A change that a person has to make."""
     return Fix(text, Safety.DISPLAY, ())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensortrail.rules.devices.shared.origins.case import Case, Origin, advice
+from tensortrail.rules.devices.shared.origins.case import Case, Origin, advice, moved_to
 from tensortrail.rules.shared.history import placing
 from tensortrail.rules.shared.lines import where
 from tensortrail.rules.shared.operands import Operand, operands
@@ -16,8 +16,8 @@ def origin(case: Case) -> Origin | None:
         if len(moves) > 1:
             names = " and ".join(f"`{name}`" for name in each.names)
             why = (
-                f"{names} are one parameter: it was moved to {_to(moves[-2])}{where(moves[-2])}, "
-                f"and then to {_to(moves[-1])}{where(moves[-1])}"
+                f"{names} are one parameter: it was moved to {moved_to(moves[-2])}"
+                f"{where(moves[-2])}, and then to {moved_to(moves[-1])}{where(moves[-1])}"
             )
             return Origin(why, fixes=(advice("move the layers that share it to one device"),))
     return None
@@ -29,8 +29,4 @@ def _moves(case: Case, operand: Operand) -> list[Event]:
         return []
     history = placing(case.timeline.history(operand.storage, case.event))
     moves = [each for each in history if each.did is Did.MOVE]
-    return moves if len({_to(each) for each in moves[-2:]} - {"cpu", "meta"}) == 2 else []
-
-
-def _to(move: Event) -> str:
-    return move.storage.device if move.storage else ""
+    return moves if len({moved_to(each) for each in moves[-2:]} - {"cpu", "meta"}) == 2 else []

@@ -9,7 +9,7 @@ from tensortrail.rules.shared.dtypes import is_dtype
 from tensortrail.rules.shared.functions import parameters
 from tensortrail.rules.shared.given_devices import said_device
 from tensortrail.rules.shared.moves import ACCELERATORS
-from tensortrail.rules.shared.objects import called, given, receiver
+from tensortrail.rules.shared.objects import all_given, called, given, receiver
 from tensortrail.rules.shared.tensor_methods import JOINING, REDUCING, SAME_DEVICE
 from tensortrail.rules.view import Module
 from tensortrail.rules.words import NOT_CONSTANT, Kind
@@ -65,7 +65,7 @@ def _of_call(module: Module, call: ast.Call, depth: int) -> ast.expr | None:
     if owner is not None and last in JOINING:
         return _any(module, [owner, *given(call)], depth)
     if _is_model(module, call):
-        return _any(module, [*call.args, *(each.value for each in call.keywords)], depth)
+        return _any(module, all_given(call), depth)
     return None
 
 
