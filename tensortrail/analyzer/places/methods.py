@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from tensortrail.analyzer.places.attributes import the_module_itself
 from tensortrail.analyzer.places.called import Called, device_given, device_places
 from tensortrail.analyzer.places.components import COMPONENT
 from tensortrail.analyzer.places.devices import used_as_devices
@@ -16,6 +15,7 @@ from tensortrail.analyzer.places.joins import join, member
 from tensortrail.analyzer.places.library import names
 from tensortrail.analyzer.places.mappings import entry, forget_entries
 from tensortrail.analyzer.places.modules import of_callee, of_module
+from tensortrail.analyzer.places.moved_attributes import the_module_itself
 from tensortrail.analyzer.places.operations import combined, is_put_somewhere, written
 from tensortrail.analyzer.places.ranks import rank_after
 from tensortrail.patterns import pattern
