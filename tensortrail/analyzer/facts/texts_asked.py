@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Callable, Mapping, Sequence, Set
 
-from tensortrail.analyzer.facts import chosen_gpus, customs, reach
+from tensortrail.analyzer.facts import chosen_gpus, customs, project_texts
 from tensortrail.analyzer.facts.mentions import is_named
 from tensortrail.analyzer.facts.namesakes import namesakes_in
 from tensortrail.analyzer.facts.programs import imported
@@ -110,4 +110,4 @@ def has_name(file: ProjectFile, root: ast.AST, name: str) -> bool:
 
 def is_program(file: ProjectFile, root: ast.AST, word: str) -> bool:
     """It has the word of a program."""
-    return reach.is_program(file.path, file.source.data)
+    return project_texts.is_program(file.path, file.source.data)
