@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -131,11 +132,14 @@ def contents(folder: Path) -> list[str]:
 
 
 def says(path: Path) -> str:
-    """The first sentence of its docstring; of a rule, that of its class."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    """The first sentence of its docstring; of a rule, its code and that of its class."""
+    source = path.read_text(encoding="utf-8")
+    tree = ast.parse(source)
     classes = [each for each in tree.body if isinstance(each, ast.ClassDef)]
+    classes.sort(key=lambda each: "Rule" not in map(ast.unparse, each.bases))
     text = ast.get_docstring(tree) or next(filter(None, map(ast.get_docstring, classes)), "")
-    return " ".join(text.partition("\n\n")[0].split())
+    code = re.search(r'^    code = "(\w+)"', source, re.M)
+    return " ".join([code[1] if code else "", *text.partition("\n\n")[0].split()]).strip()
 
 
 if __name__ == "__main__":
