@@ -182,6 +182,11 @@ def test_a_room_is_listed_with_what_imports_others_first() -> None:
     assert listed.index("text.py") < listed.index("excerpt.py")
 
 
+def test_a_rule_is_listed_with_its_code_and_its_first_sentence() -> None:
+    listed = contents(ROOT / "rules" / "devices" / "moves")
+    assert any(line.split()[1:4] == ["DEV517", "The", "result"] for line in listed)
+
+
 def test_the_picture_of_the_rooms_is_current() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert page == page_with(picture(), page), "python -m tests.rooms draws it"

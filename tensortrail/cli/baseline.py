@@ -109,7 +109,7 @@ def _judged(
     request: CheckRequest, result: CheckResult, baseline: Baseline
 ) -> Callable[[Entry], bool]:
     """Whether this check would have found what the entry stands for."""
-    from tensortrail.analyzer.choosing.own import OWN
+    from tensortrail.analyzer.choosing.own_findings import OWN
     from tensortrail.analyzer.choosing.rule_index import listed
     from tensortrail.findings import Severity
 
@@ -132,7 +132,7 @@ def _judged(
 
 def _looked_at(request: CheckRequest, result: CheckResult) -> Callable[[str], bool]:
     """Whether the check read all of a file, or would have if the file were still there."""
-    from tensortrail.analyzer.choosing.own import CRASHED, IN_PART, UNREADABLE
+    from tensortrail.analyzer.choosing.own_findings import CRASHED, IN_PART, UNREADABLE
 
     broken = {
         os.path.abspath(each.site.file)

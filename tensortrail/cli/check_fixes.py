@@ -110,7 +110,7 @@ def _put_back(path: str, data: bytes, done: Fixed, write_files: bool) -> bytes:
 
 def add_ignores(result: CheckResult, findings: Sequence[Finding]) -> tuple[list[str], bool]:
     """Put a suppression beside every finding; says what was done, and whether in every file."""
-    from tensortrail.analyzer.choosing.own import OWN
+    from tensortrail.analyzer.choosing.own_findings import OWN
     from tensortrail.analyzer.fixing.edits import apply
     from tensortrail.analyzer.judging.suppress import added_ignores
     from tensortrail.analyzer.reading.source import Source

@@ -101,7 +101,7 @@ def _to_show(findings: tuple[Finding, ...], config: Config) -> tuple[Finding, ..
 
 def _infos(findings: Iterable[Finding]) -> dict[str, RuleInfo]:
     """What is known of the rules that found these; each of them is imported for it."""
-    from tensortrail.analyzer.choosing.own import OWN
+    from tensortrail.analyzer.choosing.own_findings import OWN
     from tensortrail.analyzer.choosing.rule_index import listed
 
     codes = {each.code for each in findings}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 
-from tensortrail.analyzer.choosing.own import OWN
+from tensortrail.analyzer.choosing.own_findings import OWN
 from tensortrail.cli.console import wants_color, write_text
 from tensortrail.cli.exit_codes import CLEAN
 from tensortrail.cli.selection import UnknownRule

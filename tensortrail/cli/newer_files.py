@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tensortrail.analyzer.choosing.own import UNREADABLE
+from tensortrail.analyzer.choosing.own_findings import UNREADABLE
 from tensortrail.analyzer.reading.parsing import NEWER
 from tensortrail.files import read
 

@@ -90,6 +90,6 @@ def suggested(word: str) -> str:
 
 def _own(prefix: str) -> set[str]:
     """Codes of the engine itself; imported where one may be meant: they are made of findings."""
-    from tensortrail.analyzer.choosing.own import OWN
+    from tensortrail.analyzer.choosing.own_findings import OWN
 
     return {code for code in OWN if code.startswith(prefix)}

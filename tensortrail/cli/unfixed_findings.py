@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from tensortrail.analyzer.choosing.own import UNREADABLE
+from tensortrail.analyzer.choosing.own_findings import UNREADABLE
 from tensortrail.findings import Finding, Safety
 from tensortrail.reporters.summary import place_of
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from lsprotocol import types as lsp
 
-from tensortrail.analyzer.choosing.own import OWN
+from tensortrail.analyzer.choosing.own_findings import OWN
 from tensortrail.analyzer.fixing.fixer import Fixed
 from tensortrail.analyzer.fixing.script_settings import patched
 from tensortrail.analyzer.judging.suppress import added_ignores

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensortrail.analyzer.choosing.own import OWN
+from tensortrail.analyzer.choosing.own_findings import OWN
 from tensortrail.analyzer.choosing.rule_index import listed
 from tensortrail.findings import Finding, RuleInfo
 

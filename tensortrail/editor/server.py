@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
 
-from tensortrail.analyzer.choosing.own import CRASHED, own_finding
+from tensortrail.analyzer.choosing.own_findings import CRASHED, own_finding
 from tensortrail.analyzer.fixing.fixer import Fixed, fix_file
 from tensortrail.analyzer.judging.suppress import silenced, suppressions_in
 from tensortrail.editor import diagnostics

@@ -8,9 +8,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from tensortrail.rules.base import Rule
+from tensortrail.rules.checkpoint_part import Part
 from tensortrail.rules.declared import Near
 from tensortrail.rules.examples import Bad, Good
-from tensortrail.rules.part import Part
 from tensortrail.rules.project_facts import ClassFacts, FunctionFacts, OffloadSetting
 from tensortrail.rules.view import Module
 from tensortrail.rules.words import TENSORS, Branch, Guard, Kind, Owner, Placement, Value

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from tensortrail.rules.checkpoint_answers import Manifest, ModelComparison, StoredValues
 from tensortrail.rules.checkpoint_files import Distributed, Format, Index, RankFile, WeightFile
-from tensortrail.rules.part import Part as Part
+from tensortrail.rules.checkpoint_part import Part as Part
 from tensortrail.rules.unchanging import unchanging
 
 ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model."

@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import NamedTuple
 
 from tensortrail.rules.checkpoint_files import StoredTensor
-from tensortrail.rules.part import Part as Part
+from tensortrail.rules.checkpoint_part import Part as Part
 from tensortrail.rules.unchanging import unchanging
 
 

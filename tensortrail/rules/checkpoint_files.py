@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from tensortrail.rules.part import Part as Part
+from tensortrail.rules.checkpoint_part import Part as Part
 from tensortrail.rules.unchanging import unchanging
 
 

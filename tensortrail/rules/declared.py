@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from tensortrail.findings import Confidence, Severity
+from tensortrail.rules.checkpoint_part import Part
 from tensortrail.rules.examples import Bad, Good
-from tensortrail.rules.part import Part
 
 if TYPE_CHECKING:  # a check of code does not need it
     from tensortrail.rules.settings_file import SettingsKind

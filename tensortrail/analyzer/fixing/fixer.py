@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
-from tensortrail.analyzer.choosing.own import IN_PART
+from tensortrail.analyzer.choosing.own_findings import IN_PART
 from tensortrail.analyzer.fixing.edits import apply
 from tensortrail.analyzer.reading.python_files import Fits, fits, shown
 from tensortrail.findings import Finding, Fix, Safety, alike

@@ -95,7 +95,7 @@ def _quiet(request: CheckRequest, results: Iterable[FileResult]) -> int:
 
 
 def _check_buffer(request: CheckRequest, name: str, data: bytes) -> CheckResult:
-    from tensortrail.analyzer.choosing.own import unreadable
+    from tensortrail.analyzer.choosing.own_findings import unreadable
     from tensortrail.analyzer.reading.source import Unreadable
 
     try:

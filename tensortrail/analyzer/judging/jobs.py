@@ -88,13 +88,13 @@ def _read(path: str, texts: Texts) -> bytes | FileResult:
     try:
         return python_of(path, texts.of(path))
     except (OSError, Unreadable) as error:
-        from tensortrail.analyzer.choosing.own import unopened, unreadable
+        from tensortrail.analyzer.choosing.own_findings import unopened, unreadable
 
         return unopened(path, error) if isinstance(error, OSError) else unreadable(path, error)
 
 
 def _no_source(path: str, data: bytes) -> FileResult:
-    from tensortrail.analyzer.choosing.own import WORD, unreadable
+    from tensortrail.analyzer.choosing.own_findings import WORD, unreadable
     from tensortrail.analyzer.reading.binary import why_no_source, without_zeros
 
     return unreadable(path, why_no_source(data), apart=WORD not in without_zeros(data))
@@ -165,7 +165,7 @@ def _one_by_one(request: CheckRequest, todo: Sequence[_Job]) -> list[FileResult]
     """A file that ends the process which judges it costs no other file its findings."""
     from concurrent.futures.process import BrokenProcessPool
 
-    from tensortrail.analyzer.choosing.own import ended
+    from tensortrail.analyzer.choosing.own_findings import ended
 
     results: list[FileResult] = []
     rest = deque(todo)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from tensortrail.analyzer.choosing.chosen import LARGEST, Chosen
-from tensortrail.analyzer.choosing.own import (
+from tensortrail.analyzer.choosing.own_findings import (
     CRASHED,
     IN_PART,
     OWN,

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from tensortrail.analyzer.choosing.mistyped import code_meant
-from tensortrail.analyzer.choosing.own import UNUSED, own_finding
+from tensortrail.analyzer.choosing.own_findings import UNUSED, own_finding
 from tensortrail.analyzer.fixing.edits import apply
 from tensortrail.analyzer.reading.source import Source
 from tensortrail.findings import Edit, Finding, Fix, Safety
