@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Event, Good, Module, Rule, Storage, Timeline
+from tensortrail.rules.devices.moves.already_there import There, already_there
 from tensortrail.rules.devices.moves.leaves import gradients_wanted, is_made_a_leaf, lost_leaf
 from tensortrail.rules.devices.moves.leaves_again import (
     device_given,
@@ -18,6 +19,7 @@ from tensortrail.rules.shared.history import put_there
 from tensortrail.rules.shared.hook_events import hooks_telling
 from tensortrail.rules.shared.lines import doer
 from tensortrail.rules.shared.objects import is_true, keyword, receiver
+from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.shared.sentences import one_line
 
 
@@ -31,6 +33,9 @@ class LeafLostByMove(Rule):
 
     In a recorded run, reports a computed tensor that an optimizer refused, or whose `grad` is None
     where the program fails, and the line that computed it.
+
+    Reported as a note: a tensor that may be there already, because callers give it, because it is
+    computed of tensors on that device, or because the project uses the CPU only.
 
     Not reported: a device or dtype that the tensor was made with, a tensor with `retain_grad()`,
     and parameters of a module (DEV545).
@@ -203,9 +208,16 @@ def single(loss_of):
             move,
             f"`{one_line(module, move)}` returns a tensor that {_lacks(module, move)}, unless "
             f"nothing has to be moved: {what}",
+            severity=_severity(module, move),
             trail=[(move, "the move returns a new tensor"), (asked, "here it must be a leaf")],
             fixes=[_made_there(module, move)],
         )
+
+
+def _severity(module: Module, move: ast.Call) -> Severity | None:
+    moved = receiver(move)
+    made = behind(module, moved) if moved is not None else move
+    return None if already_there(module, move, made) is There.ELSEWHERE else Severity.NOTE
 
 
 def _lacks(module: Module, move: ast.Call) -> str:
