@@ -23,7 +23,7 @@ from tensortrail.rules.devices.named.compared_sides import (
     refuses_every_device,
 )
 from tensortrail.rules.devices.named.device_values import is_chain, is_device, source_of_device
-from tensortrail.rules.devices.named.given_by_callers import is_given_a_device
+from tensortrail.rules.devices.named.given_by_callers import is_given_a_device, is_given_text
 from tensortrail.rules.shared.imports import imports_torch
 
 _NAME = rb"[\"'](?:cpu|cuda|meta|mps|xpu|npu|hpu|xla|mlu|musa)\b"
@@ -41,7 +41,8 @@ class DeviceEqStr(Rule):
     - `t.device in ("cpu", "meta")`, for a list, tuple or set of strings only;
     - `match t.device:` with `case "cuda":`.
 
-    Reported as a note: a branch that only logs.
+    Reported as a note: a branch that only logs, and a parameter for which all callers pass a text,
+    although it is annotated as a device.
 
     Only reported if the rule is selected (`--select DEV501`), because the wrong branch does little
     harm: a branch that only moves a tensor (`if x.device != "cpu": x = x.cpu()`) or empties a
@@ -290,6 +291,10 @@ def f(device: torch.device | str):
         either = not certain and value.is_only(*_OR_TEXT) and is_told_a_device(module, value)
         either = either or refuses_every_device(module, node, device)
         by_callers = not (certain or either) and is_given_a_device(module, device)
+        if is_given_text(module, device):
+            if not module.is_for_users(device):
+                return
+            certain, either, by_callers = False, False, True  # as the annotation asks for one
         if not (certain or either or by_callers) or asked_as_a_device_too(module, node, device):
             return
         shown = module.text(device)
