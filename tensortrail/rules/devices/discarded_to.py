@@ -50,7 +50,7 @@ class DiscardedTo(Rule):
       only passes to a function that does not read it;
     - `obj.to(...)` on an object that may be a tensor or a module and is then returned;
     - `detach()`, a change of the dtype, and a tensor that may be there already: it is computed of
-      tensors on that device, or the project uses the CPU only;
+      tensors on that device, or nobody passes another device than the CPU;
     - results of `zeros_like`, entries of a state dict that is loaded later, tensors that are
       already on the device or that `numpy()` reads in the end, and arguments that may not be
       tensors.

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Event, Good, Module, Rule, Storage, Timeline
-from tensortrail.rules.devices.moves.already_there import There, already_there
+from tensortrail.rules.devices.moves.already_there import There, already_there, is_to_a_gpu
 from tensortrail.rules.devices.moves.leaves import gradients_wanted, is_made_a_leaf, lost_leaf
 from tensortrail.rules.devices.moves.leaves_again import (
     device_given,
@@ -34,8 +34,11 @@ class LeafLostByMove(Rule):
     In a recorded run, reports a computed tensor that an optimizer refused, or whose `grad` is None
     where the program fails, and the line that computed it.
 
-    Reported as a note: a tensor that may be there already, because callers give it, because it is
-    computed of tensors on that device, or because the project uses the CPU only.
+    It is an error if the device is a constant that is a GPU.
+
+    Reported as a note: a device that is chosen, which may be the CPU; and a tensor that may be
+    there already, because callers give it, because it is computed of tensors on that device, or
+    because nobody passes another device than the CPU.
 
     Not reported: a device or dtype that the tensor was made with, a tensor with `retain_grad()`,
     and parameters of a module (DEV545).
@@ -57,6 +60,7 @@ class LeafLostByMove(Rule):
     code = "DEV547"
     name = "leaf-lost-by-move"
     severity = Severity.ERROR
+    warns = False
     triggers = (
         ("requires_grad", ".grad"),
         ("requires_grad", "optim"),
@@ -215,9 +219,13 @@ def single(loss_of):
 
 
 def _severity(module: Module, move: ast.Call) -> Severity | None:
+    """Who has seen such a program on a GPU has seen it fail: a device that is chosen is mostly the
+    CPU."""
     moved = receiver(move)
     made = behind(module, moved) if moved is not None else move
-    return None if already_there(module, move, made) is There.ELSEWHERE else Severity.NOTE
+    if already_there(module, move, made) is not There.ELSEWHERE:
+        return Severity.NOTE
+    return None if is_to_a_gpu(module, move) else Severity.WARNING
 
 
 def _lacks(module: Module, move: ast.Call) -> str:

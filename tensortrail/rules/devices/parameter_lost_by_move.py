@@ -5,13 +5,12 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices.moves.already_there import There, already_there
+from tensortrail.rules.devices.moves.already_there import There, already_there, is_to_a_gpu
 from tensortrail.rules.devices.moves.leaves import is_leaf, is_parameter
 from tensortrail.rules.devices.moves.taken_as_parameter import wanted_as_parameters
 from tensortrail.rules.devices.moves.what_is_moved import moves_bytes
-from tensortrail.rules.devices.written_for.told import names_a_gpu
 from tensortrail.rules.shared.functions import parameters
-from tensortrail.rules.shared.moves import ACCELERATORS, CASTS, MOVES, named_device, told_of
+from tensortrail.rules.shared.moves import CASTS, MOVES
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.shared.sentences import one_line
 
@@ -256,11 +255,7 @@ def _severity(module: Module, call: ast.Call, made: ast.Call, trained: bool) -> 
         return _weight(module, call)
     if already_there(module, call, made) is not There.ELSEWHERE:
         return Severity.NOTE
-    said = told_of(call)
-    written = called(call) in ACCELERATORS or (
-        said is not None and names_a_gpu(module, named_device(module, said))
-    )
-    if written:
+    if is_to_a_gpu(module, call):
         return Severity.ERROR if trained else Severity.WARNING
     return Severity.NOTE if _is_one_of_two(module, call) else Severity.WARNING
 

@@ -11,9 +11,10 @@ from tensortrail.rules.devices.moves.computed_of import (
     is_made_there,
 )
 from tensortrail.rules.devices.moves.of_callers import is_of_callers
-from tensortrail.rules.devices.written_for.usual_device import is_usually_the_cpu, runs_on_gpus
+from tensortrail.rules.devices.written_for.told import names_a_gpu
+from tensortrail.rules.devices.written_for.usual_device import is_usually_the_cpu
 from tensortrail.rules.places import Where
-from tensortrail.rules.shared.moves import ACCELERATORS, told_of
+from tensortrail.rules.shared.moves import ACCELERATORS, named_device, told_of
 from tensortrail.rules.shared.objects import called
 from tensortrail.rules.view import Module
 
@@ -45,6 +46,13 @@ def already_there(module: Module, move: ast.Call, moved: ast.expr) -> There:
     return There.MAYBE if may_be else There.ELSEWHERE
 
 
+def is_to_a_gpu(module: Module, move: ast.Call) -> bool:
+    """The move itself says so: nobody can choose the CPU."""
+    said = told_of(move)
+    named = said is not None and names_a_gpu(module, named_device(module, said))
+    return named or called(move) in ACCELERATORS
+
+
 def _lies_there(module: Module, values: ast.expr, move: ast.Call) -> bool:
     """Both have one place, which is known and the same."""
     device = told_of(move)
@@ -63,9 +71,6 @@ def _is_all_on_one_device(module: Module, move: ast.Call, moved: ast.expr) -> bo
     and the tensor is made on that."""
     device = told_of(move)
     if device is not None and is_usually_the_cpu(module, device):
-        return True
-    names_gpu = device is None and called(move) in ACCELERATORS
-    if not names_gpu and not runs_on_gpus(module, move):
         return True
     held = module.places(module.function_of(move) or module.top).seen.get(moved)
     by_default = held is not None and any(at.where is Where.DEFAULT for at in held.places)
