@@ -291,12 +291,12 @@ def f(device: torch.device | str):
         either = not certain and value.is_only(*_OR_TEXT) and is_told_a_device(module, value)
         either = either or refuses_every_device(module, node, device)
         by_callers = not (certain or either) and is_given_a_device(module, device)
+        if not (certain or either or by_callers) or asked_as_a_device_too(module, node, device):
+            return
         if is_given_text(module, device):
             if not module.is_for_users(device):
                 return
             certain, either, by_callers = False, False, True  # as the annotation asks for one
-        if not (certain or either or by_callers) or asked_as_a_device_too(module, node, device):
-            return
         shown = module.text(device)
         negated = isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.NotEq, ast.NotIn))
         always = "always true" if negated else "always false"
