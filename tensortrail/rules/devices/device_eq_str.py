@@ -296,7 +296,7 @@ def f(device: torch.device | str):
         if is_given_text(module, device):
             if not module.is_for_users(device):
                 return
-            certain, either, by_callers = False, False, True  # as the annotation asks for one
+            certain, by_callers = False, True  # as the annotation asks for one
         shown = module.text(device)
         negated = isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.NotEq, ast.NotIn))
         always = "always true" if negated else "always false"
