@@ -55,6 +55,8 @@ class ProjectCall:
     """Those that are `False` or `None`."""
     is_open: bool = False
     """It passes `*` or `**`, which may hold anything."""
+    is_switched_off: bool = False
+    """It stands under a constant of its file that is False."""
 
 
 @unchanging(frozen=True, slots=True)

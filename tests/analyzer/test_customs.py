@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tensortrail.analyzer.facts.customs import makes_default
 from tensortrail.analyzer.facts.programs import Importers, imported, of_one_program
 from tensortrail.analyzer.judging.judge import judge
 from tensortrail.analyzer.judging.module import PythonModule, open_project
@@ -134,6 +135,20 @@ def test_what_other_files_pass_and_move_follows_their_changes(package: Path) -> 
     project.forget(str(package / "guarded.py"))
     assert before[0] == 3
     assert asked() == (0, before[1] + 1)
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("torch.set_default_device(device)", True),
+        ("torch.set_default_device('cuda:1')", True),
+        ("torch.set_default_device('cpu')", False),
+        ("torch.set_default_device(None)", False),
+        ("torch.set_default_tensor_type(torch.FloatTensor)", False),
+    ],
+)
+def test_a_device_that_is_chosen_may_be_made_the_default(call: str, expected: bool) -> None:
+    assert makes_default(f"import torch\n\n{call}\n".encode()) is expected
 
 
 def test_a_package_that_makes_a_gpu_the_default_device_is_seen_from_its_other_files(

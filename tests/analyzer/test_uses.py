@@ -393,3 +393,21 @@ def _written(folder: Path, files: dict[str, str]) -> None:
         path.write_text(text)
         stamp = path.stat().st_mtime_ns - 5_000_000
         os.utime(path, ns=(stamp, stamp))
+
+
+@pytest.mark.parametrize(
+    ("flag", "branch", "expected"),
+    [
+        ("False", "if FAST:\n        return Scaled(3)", Severity.NOTE),
+        ("True", "if FAST:\n        return Scaled(3)", Severity.WARNING),
+        ("False", "if FAST:\n        pass\n    else:\n        return Scaled(3)", Severity.WARNING),
+        ("False\nFAST = make", "if FAST:\n        return Scaled(3)", Severity.WARNING),
+    ],
+)
+def test_a_class_that_is_made_under_a_constant(
+    tmp_path: Path, flag: str, branch: str, expected: Severity
+) -> None:
+    text = (
+        f"from net.a import Scaled\n\ndef make():\n    {branch}\n\nFAST = {flag}\nprint(make())\n"
+    )
+    assert severity(tmp_path, {"net/b.py": text}) is expected

@@ -18,10 +18,13 @@ from tensortrail.patterns import pattern
 from tensortrail.rules.project_facts import GuardedStatement, Namesake, ProjectCall
 
 _MAKES_GPU_DEFAULT = pattern(
-    rb"^[ \t]*[\w.]*\bset_default_(?:device|tensor_type)\([^)\n]*(?:cuda|xpu|npu)", re.MULTILINE
+    rb"^[ \t]*[\w.]*\bset_default_(?:"
+    rb"(?:device|tensor_type)\([^)\n]*(?:cuda|xpu|npu)"
+    rb"|device\([ \t]*(?!None\b)[A-Za-z_][\w.]*[ \t]*\))",
+    re.MULTILINE,
 )
 MAKE_DEFAULT = ("set_default_device", "set_default_tensor_type")
-"""Words of whoever makes a GPU the default device."""
+"""Words of whoever makes a GPU, or a device that is chosen, the default one."""
 GPU = "cuda"
 """The word of whoever names a GPU by its number."""
 _ON_CURRENT_GPU = pattern(rb"\.cuda\(\s*(?:non_blocking\s*=\s*\w+\s*)?\)")

@@ -9,6 +9,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 
 from tensortrail.analyzer.facts.namesakes import in_parentheses
 from tensortrail.analyzer.facts.passed_on import name_before
+from tensortrail.analyzer.syntax.text_blocks import is_switched_off
 from tensortrail.patterns import pattern
 from tensortrail.rules.project_facts import ProjectCall
 
@@ -80,7 +81,8 @@ def _called(
                 return ()
             call = parsed_call(text, opening)
             if call is not None:
-                found.append(_as_call(path, text.count(b"\n", 0, start) + 1, call))
+                line = text.count(b"\n", 0, start) + 1
+                found.append(_as_call(path, line, call, is_switched_off(text, start)))
     return found
 
 
@@ -123,7 +125,7 @@ def parsed_call(text: bytes, start: int) -> ast.Call | None:
     return None
 
 
-def _as_call(path: str, line: int, call: ast.Call) -> ProjectCall:
+def _as_call(path: str, line: int, call: ast.Call, unreached: bool) -> ProjectCall:
     passed: list[tuple[str | int, ast.expr]] = [*enumerate(call.args)]
     passed += [(each.arg, each.value) for each in call.keywords if each.arg is not None]
     written = frozenset(key for key, value in passed if isinstance(value, ast.Constant))
@@ -131,7 +133,7 @@ def _as_call(path: str, line: int, call: ast.Call) -> ProjectCall:
     given = frozenset(key for key, _ in passed) - written
     is_open = any(each.arg is None for each in call.keywords)
     is_open = is_open or any(isinstance(each, ast.Starred) for each in call.args)
-    return ProjectCall(path, line, given, written, off, is_open)
+    return ProjectCall(path, line, given, written, off, is_open, unreached)
 
 
 def is_off(value: ast.expr | None) -> bool:

@@ -34,7 +34,16 @@ class SwitchedOff:
             or self._waits_for_nobody(node)
             or self._is_given_all_it_needs(node)
             or self._is_left_on(node)
+            or self._is_never_made(node)
         )
+
+    def _is_never_made(self, node: ast.AST) -> bool:
+        """Every object of the class around is made under a constant that is False."""
+        cls = self._file.tree.class_of(node)
+        if cls is None or not isinstance(self._file.tree.parent(cls), ast.Module):
+            return False
+        calls = self._module.calls_of(cls)
+        return bool(calls) and all(each.is_switched_off for each in calls)
 
     def _is_left_on(self, node: ast.AST) -> bool:
         """The `else` of `if bias:` in a constructor, where `bias` is True unless it is given, and

@@ -53,7 +53,9 @@ def _of_unlike(one: Held, other: Held) -> Held:
     """A tensor on one path and something else on the other: what is known of it is kept."""
     for tensor, else_ in ((one, other), (other, one)):
         if tensor.what is What.TENSOR and _holds_tensors(else_):
-            return Held(What.BOX, each=join(member(else_), tensor))  # taken in the same way
+            parts = tuple(join(each, tensor) for each in else_.parts or ())
+            each = None if parts else join(member(else_), tensor)
+            return Held(What.BOX, parts=parts or None, each=each)  # taken in the same way
         if tensor.what is What.TENSOR and tensor.places and else_.what is What.NUMBER:
             return replace(tensor, what=What.UNKNOWN)
         if tensor.what is What.TENSOR and else_.what is What.UNKNOWN:

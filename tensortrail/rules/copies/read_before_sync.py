@@ -53,6 +53,7 @@ class ReadBeforeSync(Rule):
     name = "read-before-sync"
     since = "0.2.0"
     severity = Severity.ERROR
+    errors_as = Severity.WARNING
 
     triggers = ("non_blocking",)
 

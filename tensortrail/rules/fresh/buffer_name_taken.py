@@ -37,7 +37,7 @@ class BufferNameTaken(Rule):
     code = "NEW321"
     name = "buffer-name-taken"
     severity = Severity.ERROR
-    errors_as = Severity.WARNING
+    errors_as = Severity.NOTE
     triggers = _REGISTERS
 
     bad = (

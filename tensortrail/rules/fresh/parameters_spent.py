@@ -35,6 +35,7 @@ class ParametersSpent(Rule):
     code = "NEW322"
     name = "parameters-spent"
     severity = Severity.ERROR
+    errors_as = Severity.NOTE
     triggers = ("parameters(",)
 
     bad = (

@@ -44,6 +44,7 @@ class DeviceMapMiscounted(Rule):
     code = "OFF116"
     name = "device-map-miscounted"
     severity = Severity.WARNING
+    warns = False
     triggers = (("device_map", ".values("),)
 
     bad = (

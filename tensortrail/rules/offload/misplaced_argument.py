@@ -8,6 +8,8 @@ from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.offload._fallbacks import of_another_sort
 from tensortrail.rules.offload._settings import CONFIG
+from tensortrail.rules.shared.callers import is_never_called
+from tensortrail.rules.shared.functions import outermost_function
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import last_name, unpacks
 from tensortrail.rules.shared.origins import behind
@@ -30,6 +32,8 @@ class MisplacedArgument(Rule):
       (`offload_param_device=offload_optimizer_device`);
     - a device that is given as a type (`dtype=x.device`), or a type as a device; the same of
       `first or second`, two arguments that are annotated as one and the other.
+
+    Reported as a note: what stands in a function that no code of the project calls.
 
     Not reported: whole configurations and policies (OFF104).
 
@@ -251,7 +255,10 @@ def swapped(model, weights, offloaded):
                 what += f", which gets `{names[params.index(name)]}`"
             given = module.text(call.args[position])
             yield self.finding(
-                module, call.args[position], f"`{given}` is passed as `{expected}`; {what}"
+                module,
+                call.args[position],
+                f"`{given}` is passed as `{expected}`; {what}",
+                severity=Severity.NOTE if _is_left_over(module, call) else None,
             )
             return
 
@@ -291,6 +298,12 @@ def swapped(model, weights, offloaded):
                 yield self.finding(
                     module, each.value, f"`{module.text(value)}` is a {other}, not a {each.arg}"
                 )
+
+
+def _is_left_over(module: Module, call: ast.Call) -> bool:
+    """It stands in a function that is imported, and that nobody calls."""
+    function = outermost_function(module, call)
+    return function is not None and is_never_called(module, function)
 
 
 def _is_of_a_class(module: Module, called: ast.expr) -> bool:

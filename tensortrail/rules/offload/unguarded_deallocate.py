@@ -62,6 +62,7 @@ class UnguardedDeallocate(Rule):
     name = "unguarded-deallocate"
     since = "0.2.0"
     severity = Severity.ERROR
+    errors_as = Severity.WARNING
     passes_clear = False
     triggers = (
         "deallocate_module",

@@ -7,6 +7,7 @@ from tensortrail.findings import Edit, Finding, Fix, Safety, Severity, Site
 from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.shards._best_kept import is_filled, kept_state, round_kept
 from tensortrail.rules.shared.assignments import pairs_of
+from tensortrail.rules.shared.callers import is_dropped_by_all
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import place
 
@@ -20,9 +21,11 @@ class BestRoundNotCopied(Rule):
     In code, reports `best = model.state_dict()`, directly or in a dict, or `best = model` itself,
     under a condition in a loop that trains `model`, if `best` is used after the loop. Copies that
     copy no tensors count as well: `dict(model.state_dict())`, `copy.copy` of it and, as a warning,
-    values taken with `.cpu()`, which copies nothing while the model is on the CPU; as a note if
-    they are only returned. A loop whose best state is loaded into `model` afterwards is taken to
-    train it.
+    values taken with `.cpu()`, which copies nothing while the model is on the CPU. A loop whose
+    best state is loaded into `model` afterwards is taken to train it.
+
+    Reported as a note: values taken with `.cpu()` that are only returned, and weights that are
+    returned to callers of which none keeps them.
 
     In a recorded run, reports `model.load_state_dict(state)` where `state` holds the tensors of the
     model itself, and optimizers have stepped since it was taken; and a line that took three state
@@ -335,16 +338,18 @@ def first_good(model, optimizer, loader, measured):
             f"`{name}` should keep the weights of `{kept.owner}` from this round, but holds its "
             f"tensors themselves{kept.when}: line {training.lineno} changes them, and line "
             f"{use.lineno} uses the values of the last round",
-            severity=_weight(module, use) if kept.by_device else None,
+            severity=_weight(module, use, kept.by_device),
             trail=[(training, "trained on here"), (use, "used here")],
         )
 
 
-def _weight(module: Module, use: ast.Name) -> Severity:
+def _weight(module: Module, use: ast.Name, by_device: bool) -> Severity | None:
     """Of what is a copy with a GPU: a warning, unless it is given back to callers, who may drop
     it."""
-    given_back = isinstance(module.statement_of(use), ast.Return)
-    return Severity.NOTE if given_back else Severity.WARNING
+    if isinstance(module.statement_of(use), ast.Return):
+        dropped = is_dropped_by_all(module, module.function_of(use))
+        return Severity.NOTE if by_device or dropped else None
+    return Severity.WARNING if by_device else None
 
 
 def _taken(load: Event) -> Site | None:

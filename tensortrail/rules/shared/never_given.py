@@ -49,6 +49,17 @@ def is_chosen_somewhere(module: Module, function: FunctionNode, name: str) -> bo
     return any(each.is_open or not {name, at}.isdisjoint(each.given) for each in calls)
 
 
+def is_always_written(module: Module, function: FunctionNode, name: str) -> bool:
+    """Every call of the project passes a text or a number for the parameter, and writes it out."""
+    owner = module.parent(function)
+    cls = owner if isinstance(owner, ast.ClassDef) else None
+    if cls is not None and function.name != "__init__":
+        return False
+    calls = module.calls_of(cls or function)
+    said = {name, _position(function, name, 1 if cls else 0)}
+    return bool(calls) and all(said & (each.written - each.off) for each in calls)
+
+
 def _may_give(call: ProjectCall, name: str, at: int | None) -> bool:
     given = call.given | call.written
     return call.is_open or name in given or at in given

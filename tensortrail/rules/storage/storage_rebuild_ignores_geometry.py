@@ -42,6 +42,8 @@ class StorageRebuildIgnoresGeometry(Rule):
     name = "storage-rebuild-ignores-geometry"
     since = "0.2.0"
     severity = Severity.ERROR
+    warns = False
+    errors_as = Severity.NOTE
     triggers = (("set_", "torage"), ("torch.tensor", "torage"), ("tensor(", "torage"))
 
     bad = (

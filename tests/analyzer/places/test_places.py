@@ -120,6 +120,15 @@ def test_none_on_one_path_says_nothing_of_the_place() -> None:
     assert places(module, "z") == "of(x)"
 
 
+def test_a_tuple_on_one_path_and_a_tensor_on_the_other_keep_their_members_apart() -> None:
+    module = module_of(
+        "import torch\n\ndef some(x: torch.Tensor, n: int):\n    if n == 0:\n        return x\n"
+        "    return x[:n], torch.arange(n)\n\ndef f(y: torch.Tensor, n: int):\n"
+        "    rows, at = some(y, n)\n    return torch.stack([rows])\n"
+    )
+    assert places(module, "torch.stack([rows])") == "of(y)"
+
+
 def test_loops_and_lists() -> None:
     module = inside("out = []", "for _ in range(n):", "    out.append(x.to(device))",
                     "return torch.stack(out)")  # fmt: skip

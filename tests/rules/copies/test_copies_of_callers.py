@@ -19,6 +19,7 @@ def packed(dones: torch.Tensor):
 """
 
 
+@pytest.mark.usefixtures("as_the_rule_says")
 @pytest.mark.parametrize(
     ("given", "expected"),
     [("dones.detach().to(device='cpu')", []), ("dones.detach()", [Severity.ERROR])],

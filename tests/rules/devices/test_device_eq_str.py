@@ -237,3 +237,25 @@ def test_a_parameter_without_a_type(said: str, owner: str, expected: Severity | 
         return {owner}.load(path, device)
     """
     assert severity("DEV501", source) is expected
+
+
+@pytest.mark.usefixtures("as_the_rule_says")
+@pytest.mark.parametrize(
+    ("device", "expected"),
+    [
+        ("'cuda'", Severity.NOTE),
+        ("torch.device('cuda')", Severity.ERROR),
+        ("place", Severity.ERROR),
+    ],
+)
+def test_callers_that_all_pass_a_text(tmp_path: Path, device: str, expected: Severity) -> None:
+    runner = (
+        "import torch\n\n\nclass Runner:\n    def __init__(self, path, device: torch.device):\n"
+        "        self.provider = 'gpu' if device == 'cuda' else 'cpu'\n        self.path = path\n"
+    )
+    run = (
+        "import sys\nimport torch\nfrom net.runner import Runner\n\nplace = sys.argv[1]\n"
+        f"Runner('a', {device})\nRunner('b', device={device})\n"
+    )
+    files = {"runner.py": runner, "run.py": run}
+    assert severities_in_project(tmp_path, files, "DEV501") == [expected]

@@ -47,3 +47,13 @@ def guarded(x, device):
 """
     source = f"from . import native\n{HEAD}" + FUNCTION.format(call="native.fill(target, rows)")
     assert [each.told for each in findings("DEV665", source + follow)] == [True]
+
+
+def test_a_habit_is_told_once() -> None:
+    source = f"from . import native\n{HEAD}" + "".join(
+        FUNCTION.replace("nearest", f"nearest{n}").format(call="native.fill(target, rows)")
+        for n in range(5)
+    )
+    found = findings("DEV665", source)
+    assert [each.told for each in found] == [True, False, False, False, False]
+    assert found[0].message.endswith("; 4 more in this file")

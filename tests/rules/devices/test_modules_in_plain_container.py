@@ -128,11 +128,11 @@ def test_modules_of_two_containers_are_registered_by_one_of_them() -> None:
             return x
     """
     assert severity("DEV544", source.format(also="layers.append(layer)")) is None
-    assert severity("DEV544", source.format(also="pass")) is Severity.ERROR
+    assert severity("DEV544", source.format(also="pass")) is Severity.WARNING
 
 
 @pytest.mark.parametrize(
-    ("made", "expected"), [("nn.Sequential()", None), ("nn.Linear(2, 2)", Severity.ERROR)]
+    ("made", "expected"), [("nn.Sequential()", None), ("nn.Linear(2, 2)", Severity.WARNING)]
 )
 def test_an_empty_sequence_has_no_weights(made: str, expected: Severity | None) -> None:
     source = f"""
@@ -182,10 +182,27 @@ ENGINES = """
     ("drawn", "expected"),
     [
         ("noise = torch.rand(3)", Severity.NOTE),
-        ("self.noise = noise = torch.rand(3)", Severity.ERROR),
-        ("noise = torch.rand(3); self.scale = nn.Parameter(noise)", Severity.ERROR),
-        ("noise = self.drawn = nn.Linear(3, 3)", Severity.ERROR),
+        ("self.noise = noise = torch.rand(3)", Severity.WARNING),
+        ("noise = torch.rand(3); self.scale = nn.Parameter(noise)", Severity.WARNING),
+        ("noise = self.drawn = nn.Linear(3, 3)", Severity.WARNING),
     ],
 )
 def test_a_module_whose_weights_are_all_given(drawn: str, expected: Severity) -> None:
     assert severity("DEV544", ENGINES.format(drawn=drawn)) is expected
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        ("self.rows = [nn.Linear(n, n) for _ in range(3)]", Severity.ERROR),
+        ("self.rows = [BinaryAccuracy()]", Severity.WARNING),
+        ("self.rows = []\n        self.rows.append(nn.Linear(n, n))", Severity.WARNING),
+    ],
+)
+def test_modules_that_are_appended_and_metrics(made: str, expected: Severity) -> None:
+    source = (
+        HEAD + "from torchmetrics.classification import BinaryAccuracy\n\n"
+        f"class Net(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n"
+        f"        {made}\n\n    def forward(self, x):\n        return self.rows[0](x)\n"
+    )
+    assert severity("DEV544", source) is expected

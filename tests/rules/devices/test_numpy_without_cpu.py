@@ -120,3 +120,24 @@ def test_what_stands_behind_a_return(end: str, count: int) -> None:
         return index.detach().numpy()
     """
     assert len(findings("DEV503", source)) == count
+
+
+@pytest.mark.parametrize(
+    ("moved", "expected"),
+    [
+        ("rows = rows.to(device)", None),
+        ("rows, labels = rows.to(device), labels.to(device)", Severity.WARNING),
+        ("pass", Severity.NOTE),
+    ],
+)
+def test_labels_that_are_not_moved_with_the_rows(moved: str, expected: Severity | None) -> None:
+    source = f"""
+    import torch
+
+    def read(loader, device):
+        for batch in loader:
+            rows, labels = batch
+            {moved}
+            yield rows, labels.detach().numpy()
+    """
+    assert severity("DEV503", source) is expected

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tensortrail.findings import Severity
-from tests.rules.judged import HEAD, severity
+from tests.rules.judged import HEAD, severities_in_project, severity
 
 
 @pytest.mark.parametrize(
@@ -71,6 +73,48 @@ LOST = (
 )
 def test_a_parameter_for_one_of_two_devices(given: str, expected: Severity) -> None:
     assert severity("DEV545", LOST.format(given=given)) is expected
+
+
+SCALE = (
+    HEAD + "class Scale(nn.Module):\n    def __init__(self, n, device{usual}):\n"
+    "        super().__init__()\n        self.place = device\n"
+    "        self.scale = nn.Parameter({made}).to(self.place)\n\n"
+    "    def forward(self, x):\n        return x * self.scale\n"
+)
+MADE = "torch.ones(n)"
+OTHER = "import torch\nfrom net.scale import Scale\n\nGPU = torch.device('cuda')\nprint({call})\n"
+
+
+@pytest.mark.usefixtures("as_the_rule_says")
+@pytest.mark.parametrize(
+    ("usual", "call", "expected"),
+    [
+        ("", "Scale(2, GPU)", Severity.WARNING),
+        ("='cpu'", "Scale(2)", Severity.NOTE),
+        ("=torch.device('cpu')", "Scale(2)", Severity.NOTE),
+        ("='cpu'", "Scale(2, device=GPU)", Severity.WARNING),
+        ("='cuda'", "Scale(2)", Severity.WARNING),
+    ],
+)
+def test_callers_say_where_the_parameter_goes(
+    tmp_path: Path, usual: str, call: str, expected: Severity
+) -> None:
+    scale = SCALE.format(usual=usual, made=MADE)
+    files = {"scale.py": scale, "run.py": OTHER.format(call=call)}
+    assert severities_in_project(tmp_path, files, "DEV545") == [expected]
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        (MADE, Severity.WARNING),
+        ("padded(torch.ones(n, device=device))", Severity.NOTE),
+        ("padded(torch.ones(n))", Severity.WARNING),
+        ("torch.ones(n, device=device)", None),
+    ],
+)
+def test_a_parameter_computed_of_what_is_there(made: str, expected: Severity | None) -> None:
+    assert severity("DEV545", SCALE.format(usual="", made=made)) is expected
 
 
 @pytest.mark.parametrize(

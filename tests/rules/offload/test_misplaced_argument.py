@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tensortrail.findings import Severity
-from tests.rules.judged import found_in_package, severity
+from tests.rules.judged import found_in_package, severities_in_project, severity
 
 NOTE, WARNING, ERROR = Severity.NOTE, Severity.WARNING, Severity.ERROR
 
@@ -41,3 +41,23 @@ def test_a_name_that_functions_import_from_several_files(tmp_path: Path) -> None
         serving=takes.format("name, device=None, model=None"),
     )
     assert [each.site.line for each in found] == [13]
+
+
+@pytest.mark.usefixtures("as_the_rule_says")
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [("create_both", NOTE), ("create_both('small', 'cpu')", ERROR)],
+)
+def test_a_function_that_is_exported_and_never_called(
+    tmp_path: Path, call: str, expected: Severity
+) -> None:
+    factory = (
+        "def create(name, precision='fp32', device='cpu'):\n    return precision, device\n\n\n"
+        "def create_both(name, device='cpu'):\n    return create(name, device)\n"
+    )
+    files = {
+        "__init__.py": "from net.factory import create_both\n",
+        "factory.py": factory,
+        "run.py": f"from net.factory import create_both\n\nprint({call})\n",
+    }
+    assert severities_in_project(tmp_path, files, "OFF112") == [expected]

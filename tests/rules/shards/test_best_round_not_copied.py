@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tensortrail.findings import Severity
-from tests.rules.judged import severity
+from tests.rules.judged import severities_in_project, severity
 
 NOTE, WARNING, ERROR = Severity.NOTE, Severity.WARNING, Severity.ERROR
 
@@ -33,3 +35,25 @@ def test_what_is_given_back_may_be_dropped(value: str, use: str, expected: Sever
         {use}
     """
     assert severity("SHD420", source) is expected
+
+
+@pytest.mark.usefixtures("as_the_rule_says")
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("fit(Net(), SGD, [], len)", NOTE),
+        ("best = fit(Net(), SGD, [], len)\nprint(best)", ERROR),
+    ],
+)
+def test_what_no_caller_keeps(tmp_path: Path, call: str, expected: Severity) -> None:
+    train = (
+        "def fit(model, optimizer, loader, measured):\n    best, kept = 0.0, None\n"
+        "    for _ in range(10):\n        for batch in loader:\n"
+        "            model(batch).backward()\n            optimizer.step()\n"
+        "        if measured(model) > best:\n            best = measured(model)\n"
+        "            kept = model.state_dict()\n    return best, kept\n"
+    )
+    run = f"from net.models import Net, SGD\nfrom net.train import fit\n\n{call}\n"
+    assert severities_in_project(tmp_path, {"train.py": train, "run.py": run}, "SHD420") == [
+        expected
+    ]

@@ -15,6 +15,9 @@ from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import keyword
 from tensortrail.rules.shared.sentences import one_line
 
+_FEW = 3
+"""Findings of one file that are told one by one."""
+
 
 class KernelOnCurrentGpu(Rule):
     """A kernel takes an argument together with a tensor that was made on the current GPU.
@@ -28,6 +31,8 @@ class KernelOnCurrentGpu(Rule):
 
     If the project calls `torch.cuda.set_device`, only files that use the device of a tensor
     elsewhere are reported: in others, the current GPU may be the only one that a process uses.
+
+    Of more than three in one file only the first is reported, unless the rule is selected.
 
     Not reported: under `with torch.cuda.device(...)`, after `set_device` in the function, and in
     functions with a decorator that may choose the GPU.
@@ -184,20 +189,25 @@ def shown(x: torch.Tensor):
         if in_tests(module):
             return
         elsewhere = {made for made, _, _ in made_after_another(module)}  # DEV538 tells of these
-        for each in made_for_a_kernel(module):
-            if each.made not in elsewhere:
-                yield self._found(module, each)
+        found = [each for each in made_for_a_kernel(module) if each.made not in elsewhere]
+        found.sort(key=lambda each: each.made.lineno)
+        habit = len(found) > _FEW
+        for each in found:
+            first = each is found[0]
+            more = f"; {len(found) - 1} more in this file" if first and habit else ""
+            yield self._found(module, each, more, told=first or not habit)
 
-    def _found(self, module: Module, found: MadeForKernel) -> Finding:
+    def _found(self, module: Module, found: MadeForKernel, more: str, told: bool) -> Finding:
         made, launch, owner = found
+        asks = not module.sets_current_gpu() or is_in_a_file_that_asks_tensors(module, made)
         return self.finding(
             module,
             made,
             f"`{one_line(module, made)}` is on the current GPU, but the kernel in line "
-            f"{launch.lineno} uses it with `{owner}`, which may be on another GPU",
+            f"{launch.lineno} uses it with `{owner}`, which may be on another GPU{more}",
             trail=((made, "put on the current GPU"), (launch, f"used with `{owner}`")),
             fixes=[_fix(module, found)],
-            told=not module.sets_current_gpu() or is_in_a_file_that_asks_tensors(module, made),
+            told=told and asks,
         )
 
 

@@ -47,7 +47,7 @@ class ModuleNotMoved(Rule):
     name = "module-not-moved"
     since = "0.2.0"
     severity = Severity.WARNING
-    warns = False
+    proven = False
     confidence = Confidence.HIGH
     triggers = (
         ("torch", ".to("),

@@ -186,7 +186,9 @@ def adjacency(pairs: torch.Tensor, count, sparse):
             if function is None or not may_be_forgotten(module, function, call):
                 continue
             found = siblings_in(module, function, call)
-            if found and not is_explained(module, call, [each.call for each in found]):
+            if not found or module.gpu_made_default() is not None:
+                continue
+            if not is_explained(module, call, [each.call for each in found]):
                 yield self._reported(module, call, found)
 
     def _reported(self, module: Module, call: ast.Call, found: Sequence[Sibling]) -> Finding:

@@ -56,6 +56,7 @@ class DeviceFromFirstParameter(Rule):
     name = "device-from-first-parameter"
     since = "0.2.0"
     severity = Severity.WARNING
+    errors_as = Severity.NOTE
     warns = False
     notes = False
     triggers = (

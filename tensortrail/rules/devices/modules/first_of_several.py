@@ -39,6 +39,7 @@ class FirstOfSeveral(Rule):
     code = "DEV549"
     name = "first-of-several"
     severity = Severity.WARNING
+    warns = False
     confidence = Confidence.MEDIUM
     triggers = (("Module", ".device", "return", "for "),)
 

@@ -29,9 +29,9 @@ class ModulesInPlainContainer(Rule):
     `self.layers.append(nn.Linear(n, n))`, if the modules have parameters or buffers and another
     method uses the container. Metrics of torchmetrics are such modules too.
 
-    Reported as a note: a class that moves the modules or their inputs itself; modules that move
-    what they hold to their input, or take all weights from outside; and code that exports or
-    converts.
+    Reported as a note: modules that are appended one by one, which may be known elsewhere too, and
+    metrics; a class that moves the modules or their inputs itself; modules that move what they hold
+    to their input, or take all weights from outside; and code that exports or converts.
 
     Not reported: modules that were made elsewhere and then put into a list. That is a usual way to
     hide them on purpose.
@@ -51,6 +51,7 @@ class ModulesInPlainContainer(Rule):
     code = "DEV544"
     name = "modules-in-plain-container"
     severity = Severity.ERROR
+    warns = False
     errors_as = Severity.WARNING
     needs_callers = True
     triggers = (Near("self.", _BOUND, ("torch", "class ")),)
@@ -215,6 +216,8 @@ class Trends(nn.Module):
             or follows_its_input(module, made)
             or takes_its_weights(module, module.text(made.func))
         )
+        appended = isinstance(holder, ast.Call)
+        usual = Severity.WARNING if appended or is_a_metric(module, made) else None
         lost = (
             "and its state is" if is_a_metric(module, made) else "no optimizer trains it, and it is"
         )
@@ -224,7 +227,7 @@ class Trends(nn.Module):
             f"`self.{name}` is a plain container: `.to()` does not move the "
             f"`{module.text(made.func)}` in it, {lost} not saved",
             trail=[(made, "the module is made here")],
-            severity=Severity.NOTE if harmless else None,
+            severity=Severity.NOTE if harmless else usual,
             fixes=[_wrapped(module, holder, made)],
         )
 

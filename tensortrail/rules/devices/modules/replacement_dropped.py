@@ -39,6 +39,7 @@ class ReplacementDropped(Rule):
 
     code = "DEV566"
     name = "replacement-dropped"
+    warns = False
     confidence = Confidence.MEDIUM
     triggers = ("modules(", "children(")
 

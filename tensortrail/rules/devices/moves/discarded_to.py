@@ -13,7 +13,7 @@ from tensortrail.rules.devices.shared.moves.dropped_moves import (
     dropped_moves,
     is_loop_variable,
 )
-from tensortrail.rules.devices.shared.moves.dropped_on_purpose import changes_nothing, gives_itself
+from tensortrail.rules.devices.shared.moves.dropped_on_purpose import is_needless
 from tensortrail.rules.devices.shared.moves.rebound import (
     copies_not_in_place,
     may_be_tensor_given_back,
@@ -49,8 +49,8 @@ class DiscardedTo(Rule):
     - a tensor that the function does not read afterwards, or only puts into a dict or a list, or
       only passes to a function that does not read it;
     - `obj.to(...)` on an object that may be a tensor or a module and is then returned;
-    - `detach()`, a change of the dtype, and a move to the device of another tensor that a function
-      of the project made;
+    - `detach()`, a change of the dtype, and a tensor that may be there already: it is computed of
+      tensors on that device, or nobody passes another device than the CPU;
     - results of `zeros_like`, entries of a state dict that is loaded later, tensors that are
       already on the device or that `numpy()` reads in the end, and arguments that may not be
       tensors.
@@ -321,7 +321,7 @@ def bias(query: torch.Tensor, mask):
                 yield self._of_either(module, statement, subject)
                 continue
             known = is_tensor(module, subject) or is_packed(module, subject)
-            if not known or changes_nothing(module, call) or gives_itself(module, call):
+            if not known or is_needless(module, call):
                 continue
             left = (
                 "stays as it is" if not works_in_place(call) else "holds what was written into it"

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Event, Good, Module, Rule, Storage, Timeline
+from tensortrail.rules.devices.shared.moves.already_there import There, already_there, is_to_a_gpu
 from tensortrail.rules.devices.shared.moves.leaves import (
     gradients_wanted,
     is_made_a_leaf,
@@ -22,6 +23,7 @@ from tensortrail.rules.shared.history import put_there
 from tensortrail.rules.shared.hook_events import hooks_telling
 from tensortrail.rules.shared.lines import doer
 from tensortrail.rules.shared.objects import is_true, keyword, receiver
+from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.shared.sentences import one_line
 
 
@@ -35,6 +37,12 @@ class LeafLostByMove(Rule):
 
     In a recorded run, reports a computed tensor that an optimizer refused, or whose `grad` is None
     where the program fails, and the line that computed it.
+
+    It is an error if the device is a constant that is a GPU.
+
+    Reported as a note: a device that is chosen, which may be the CPU; and a tensor that may be
+    there already, because callers give it, because it is computed of tensors on that device, or
+    because nobody passes another device than the CPU.
 
     Not reported: a device or dtype that the tensor was made with, a tensor with `retain_grad()`,
     and parameters of a module (DEV545).
@@ -56,6 +64,7 @@ class LeafLostByMove(Rule):
     code = "DEV547"
     name = "leaf-lost-by-move"
     severity = Severity.ERROR
+    warns = False
     triggers = (
         ("requires_grad", ".grad"),
         ("requires_grad", "optim"),
@@ -207,9 +216,20 @@ def single(loss_of):
             move,
             f"`{one_line(module, move)}` returns a tensor that {_lacks(module, move)}, unless "
             f"nothing has to be moved: {what}",
+            severity=_severity(module, move),
             trail=[(move, "the move returns a new tensor"), (asked, "here it must be a leaf")],
             fixes=[_made_there(module, move)],
         )
+
+
+def _severity(module: Module, move: ast.Call) -> Severity | None:
+    """Who has seen such a program on a GPU has seen it fail: a device that is chosen is mostly the
+    CPU."""
+    moved = receiver(move)
+    made = behind(module, moved) if moved is not None else move
+    if already_there(module, move, made) is not There.ELSEWHERE:
+        return Severity.NOTE
+    return None if is_to_a_gpu(module, move) else Severity.WARNING
 
 
 def _lacks(module: Module, move: ast.Call) -> str:

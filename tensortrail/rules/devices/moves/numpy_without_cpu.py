@@ -74,7 +74,7 @@ class NumpyWithoutCpu(Rule):
     since = "0.2.0"
     severity = Severity.WARNING
     warns = False
-    errors_as = Severity.WARNING
+    errors_as = Severity.NOTE
     notes = False
     triggers = (
         ".numpy(",

@@ -4,12 +4,13 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Fix, Safety, Severity
-from tensortrail.rules import Bad, Good, Kind, Module, Rule
-from tensortrail.rules.devices.shared.moves.leaves import is_leaf, is_parameter, is_there
+from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices.shared.moves.already_there import There, already_there, is_to_a_gpu
+from tensortrail.rules.devices.shared.moves.leaves import is_leaf, is_parameter
 from tensortrail.rules.devices.shared.moves.taken_as_parameter import wanted_as_parameters
 from tensortrail.rules.devices.shared.moves.what_is_moved import moves_bytes
 from tensortrail.rules.shared.functions import parameters
-from tensortrail.rules.shared.moves import CASTS, MOVES, named_device
+from tensortrail.rules.shared.moves import CASTS, MOVES
 from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.shared.sentences import one_line
 
@@ -28,9 +29,11 @@ class ParameterLostByMove(Rule):
     - an error if the device is a constant that is a GPU;
     - a warning if the device is a variable, if the dtype is a constant, or if the parameter is made
       with `requires_grad=False`;
-    - a note if the device is that of a layer that the constructor makes, if the constructor has two
-      device arguments, if the dtype is a setting, or if the file does not read the attribute before
-      `forward` assigns it again.
+    - a note if the tensor may be there already: callers give it, it is computed of tensors on that
+      device, the device is that of a layer that the constructor makes, or no code of the project
+      passes another device than the CPU; also if the constructor has two device arguments, if the
+      dtype is a setting, or if the file does not read the attribute before `forward` assigns it
+      again.
 
     Not reported: methods that return the parameter itself, such as `requires_grad_()`, a tensor
     that was made on the same device, and moves to the CPU.
@@ -210,7 +213,7 @@ class Rotated(nn.Module):
             if made is None or not isinstance(call, ast.Call):
                 continue
             device, trained = moves_bytes(module, call), is_leaf(module, made)
-            severity = _where(module, call, trained) if device else _weight(module, call)
+            severity = _severity(module, call, made, trained)
             yield self.finding(
                 module,
                 call,
@@ -231,9 +234,7 @@ class Rotated(nn.Module):
                     call,
                     f"`{one_line(module, call)}` is a plain tensor instead of a parameter whenever "
                     f"the call moves or casts it: {what}",
-                    severity=_where(module, call, True)
-                    if moves_bytes(module, call)
-                    else _weight(module, call),
+                    severity=_severity(module, call, made, True),
                     trail=[(made, "the parameter is made here"), (call, "and another tensor here")],
                     fixes=[_moved_inside(module, call, made)],
                 )
@@ -245,36 +246,18 @@ def _moved_parameter(module: Module, call: ast.expr) -> ast.Call | None:
         return None
     owner = receiver(call)
     made = _parameter(module, owner) if owner is not None else None
-    return None if made is None or is_there(module, made, call) else made
+    return None if made is None or already_there(module, call, made) is There.SAME else made
 
 
-def _where(module: Module, call: ast.Call, trained: bool) -> Severity:
+def _severity(module: Module, call: ast.Call, made: ast.Call, trained: bool) -> Severity:
     """A GPU that is written out is elsewhere; what somebody chooses may be the CPU."""
-    said = module.argument(call, 0, "device")
-    if said is None and called(call) != "cuda":
-        return Severity.WARNING  # `**kwargs`
-    if said is not None and _is_made_beside(module, call, said):
+    if not moves_bytes(module, call):
+        return _weight(module, call)
+    if already_there(module, call, made) is not There.ELSEWHERE:
         return Severity.NOTE
-    text = "cuda" if said is None else module.value_of(named_device(module, said)).constant
-    if isinstance(text, str) and text.startswith("cuda"):
+    if is_to_a_gpu(module, call):
         return Severity.ERROR if trained else Severity.WARNING
     return Severity.NOTE if _is_one_of_two(module, call) else Severity.WARNING
-
-
-def _is_made_beside(module: Module, call: ast.Call, said: ast.expr) -> bool:
-    """`self.linear.weight`, of a layer that the constructor makes too: it is there already."""
-    while isinstance(said, ast.Attribute) and isinstance(said.value, ast.Attribute):
-        said = said.value
-    function = module.function_of(call)
-    stores = module.nodes(ast.Attribute, function) if function is not None else ()
-    return (
-        isinstance(said, ast.Attribute)
-        and any(
-            isinstance(each.ctx, ast.Store) and module.text(each) == module.text(said)
-            for each in stores
-        )
-        and module.value_of(said).is_only(Kind.MODULE)
-    )
 
 
 def _is_read(module: Module, assign: ast.Assign) -> bool:

@@ -57,7 +57,7 @@ class WrappedModelDropped(Rule):
     code = "DEV629"
     name = "wrapped-model-dropped"
     severity = Severity.WARNING
-    warns = False
+    proven = False
     triggers = ("compile(", "torch.jit", "jit.", "DataParallel(", "quantize_dynamic(",
                 "symbolic_trace(", "merge_and_unload(", "prepare(")  # fmt: skip
 

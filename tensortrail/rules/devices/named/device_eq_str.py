@@ -27,7 +27,7 @@ from tensortrail.rules.devices.shared.named.device_values import (
     is_device,
     source_of_device,
 )
-from tensortrail.rules.devices.shared.named.given_by_callers import is_given_a_device
+from tensortrail.rules.devices.shared.named.given_by_callers import is_given_a_device, is_given_text
 from tensortrail.rules.shared.imports import imports_torch
 
 _NAME = rb"[\"'](?:cpu|cuda|meta|mps|xpu|npu|hpu|xla|mlu|musa)\b"
@@ -45,7 +45,8 @@ class DeviceEqStr(Rule):
     - `t.device in ("cpu", "meta")`, for a list, tuple or set of strings only;
     - `match t.device:` with `case "cuda":`.
 
-    Reported as a note: a branch that only logs.
+    Reported as a note: a branch that only logs, and a parameter for which all callers pass a text,
+    although it is annotated as a device.
 
     Only reported if the rule is selected (`--select DEV501`), because the wrong branch does little
     harm: a branch that only moves a tensor (`if x.device != "cpu": x = x.cpu()`) or empties a
@@ -296,6 +297,10 @@ def f(device: torch.device | str):
         by_callers = not (certain or either) and is_given_a_device(module, device)
         if not (certain or either or by_callers) or asked_as_a_device_too(module, node, device):
             return
+        if is_given_text(module, device):
+            if not module.is_for_users(device):
+                return
+            certain, by_callers = False, True  # as the annotation asks for one
         shown = module.text(device)
         negated = isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.NotEq, ast.NotIn))
         always = "always true" if negated else "always false"

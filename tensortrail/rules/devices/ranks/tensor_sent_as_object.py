@@ -61,6 +61,7 @@ class TensorSentAsObject(Rule):
     code = "DEV596"
     name = "tensor-sent-as-object"
     severity = Severity.WARNING
+    warns = False
     confidence = Confidence.MEDIUM
     triggers = (("gather", "_object"), ("_object_list",), ("_obj(", "ist"))
 

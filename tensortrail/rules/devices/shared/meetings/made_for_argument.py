@@ -10,12 +10,12 @@ from tensortrail.rules.devices.shared.meetings.certain_places import (
 )
 from tensortrail.rules.devices.shared.meetings.legal import is_legal
 from tensortrail.rules.devices.shared.meetings.sized_like import has_its_shape
-from tensortrail.rules.devices.shared.meetings.weighed import may_run_on_gpus
 from tensortrail.rules.devices.shared.written_for.beforehand import is_beforehand
 from tensortrail.rules.devices.shared.written_for.callers import comes_from_the_cpu
 from tensortrail.rules.devices.shared.written_for.device_aware import sets_up
 from tensortrail.rules.devices.shared.written_for.goes_along import is_passed_from_the_cpu
 from tensortrail.rules.devices.shared.written_for.preparing import prepares
+from tensortrail.rules.devices.shared.written_for.usual_device import may_run_on_gpus
 from tensortrail.rules.places import Meeting, Place, What, Where
 from tensortrail.rules.view import FunctionNode, Module
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import ast
 
 from tensortrail.patterns import pattern
-from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.devices.shared.calls.explained import is_followed_by
 from tensortrail.rules.devices.shared.meetings.following import is_only_believed
 from tensortrail.rules.devices.shared.written_for.beforehand import is_beforehand
 from tensortrail.rules.devices.shared.written_for.callers import caller_on_a_device
 from tensortrail.rules.devices.shared.written_for.device_aware import is_in_module, is_of_module
 from tensortrail.rules.devices.shared.written_for.device_of_answer import answers_elsewhere
+from tensortrail.rules.devices.shared.written_for.usual_device import is_the_cpu_unless_given
 from tensortrail.rules.places import Meeting, Place, Where
-from tensortrail.rules.shared.moves import TO_DEVICE, named_device
-from tensortrail.rules.shared.never_given import is_given_somewhere
+from tensortrail.rules.shared.moves import TO_DEVICE
 from tensortrail.rules.shared.placeholders import stands_for_nothing
 from tensortrail.rules.view import FunctionNode, Module
 
@@ -77,7 +76,7 @@ def _is_the_cpu_unless_given(module: Module, function: FunctionNode, there: Plac
         return False
     name = there.subject.removeprefix("self.")
     return any(
-        _is_the_cpu_by_default(module, each, name) and not is_given_somewhere(module, each, name)
+        is_the_cpu_unless_given(module, each, name)
         for each in (function, _that_sets_up(module, function))
         if each is not None
     )
@@ -87,10 +86,3 @@ def _that_sets_up(module: Module, method: FunctionNode) -> FunctionNode | None:
     cls = module.class_of(method)
     body = (each for each in cls.body if isinstance(each, ast.FunctionDef)) if cls else ()
     return next((each for each in body if each.name == "__init__"), None)
-
-
-def _is_the_cpu_by_default(module: Module, function: FunctionNode, name: str) -> bool:
-    found = (
-        named_device(module, said) for arg, said in with_defaults(function.args) if arg.arg == name
-    )
-    return any(isinstance(each, ast.Constant) and each.value == "cpu" for each in found)

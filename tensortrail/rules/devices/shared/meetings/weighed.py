@@ -12,6 +12,7 @@ from tensortrail.rules.devices.shared.meetings.sized_like import has_shape_of_an
 from tensortrail.rules.devices.shared.named.devices_said import device_read
 from tensortrail.rules.devices.shared.written_for.beforehand import is_beforehand
 from tensortrail.rules.devices.shared.written_for.device_of_answer import answers_elsewhere
+from tensortrail.rules.devices.shared.written_for.usual_device import may_run_on_gpus, runs_on_gpus
 from tensortrail.rules.places import KERNEL, MODEL, Meeting, Place, Where
 from tensortrail.rules.view import FunctionNode, Module
 
@@ -52,21 +53,3 @@ def _makers(module: Module, made: ast.AST) -> Sequence[ast.AST]:
     """What makes the tensor, here and in the other arm: `zeros(1) if flat else zeros(n, 1)`."""
     above = module.parent(made)
     return (above.body, above.orelse) if isinstance(above, ast.IfExp) else (made,)
-
-
-def runs_on_gpus(module: Module, node: ast.AST) -> bool:
-    """The program of the file names a GPU, or that of a class which the class around extends."""
-    if module.may_use_gpu():
-        return True
-    cls = module.class_of(node)
-    facts = module.class_facts(cls) if cls is not None else None
-    return facts is not None and any(module.about(each, _may_use_gpu) for each in facts.bases)
-
-
-def may_run_on_gpus(module: Module, node: ast.AST) -> bool:
-    """The same; and the users of a library may have one, whatever it names."""
-    return runs_on_gpus(module, node) or module.is_for_users(node)
-
-
-def _may_use_gpu(module: Module, _: ast.AST) -> bool:
-    return module.may_use_gpu()

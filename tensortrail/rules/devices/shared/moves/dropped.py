@@ -6,22 +6,20 @@ import ast
 
 from tensortrail.findings import Severity
 from tensortrail.rules import Module
+from tensortrail.rules.devices.shared.moves.already_there import There, already_there
 from tensortrail.rules.devices.shared.moves.branches_of_moves import is_only_if_tensor
 from tensortrail.rules.devices.shared.moves.harmlessly_dropped import (
-    is_answered,
     is_deleted_next,
     is_done_with,
     is_frozen_next,
     is_in_order,
     is_left_to_its_default,
     is_loaded_anyway,
-    is_made_like_another,
     is_moved_by_its_class,
     is_read_by_numpy,
     is_replaced_next,
-    was_moved,
 )
-from tensortrail.rules.devices.shared.moves.of_callers import is_left_unread, is_of_callers
+from tensortrail.rules.devices.shared.moves.of_callers import is_left_unread
 from tensortrail.rules.devices.shared.moves.what_is_moved import (
     moves_bytes,
     what_is_moved,
@@ -35,7 +33,7 @@ def weight(module: Module, call: ast.Call) -> Severity:
     checks less than it says then, and nothing else happens."""
     if in_tests(module):
         return Severity.NOTE
-    if is_loaded_anyway(module, call) or works_in_place(call) or was_moved(module, call):
+    if is_loaded_anyway(module, call) or works_in_place(call):
         return Severity.NOTE
     if is_moved_by_its_class(module, call) or is_frozen_next(module, call):
         return Severity.NOTE
@@ -47,15 +45,12 @@ def weight(module: Module, call: ast.Call) -> Severity:
     ):
         return Severity.NOTE
     if moves_bytes(module, call):
-        if is_answered(module, call):
-            return Severity.NOTE
         moved = what_is_moved(call)
-        may_be_there = (
-            is_of_callers(module, moved)
-            or is_made_like_another(module, call)
-            or is_only_if_tensor(module, call, moved)
+        certain = (
+            already_there(module, call, moved) is There.ELSEWHERE
+            and not is_only_if_tensor(module, call, moved)
+            and _goes_on_by_name(module, call)
         )
-        certain = not may_be_there and _goes_on_by_name(module, call)
         return Severity.ERROR if certain else Severity.WARNING
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     same = method == "clone" or is_in_order(call)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from tensortrail.rules import Module
+from tensortrail.rules.devices.shared.moves.already_there import There, already_there
 from tensortrail.rules.devices.shared.moves.leaves import is_parameter
 from tensortrail.rules.devices.shared.moves.what_is_moved import (
     PROPERTIES,
@@ -12,7 +13,8 @@ from tensortrail.rules.devices.shared.moves.what_is_moved import (
     what_is_moved,
     written_in_place,
 )
-from tensortrail.rules.shared.objects import called, names_in
+from tensortrail.rules.shared.moves import MOVES
+from tensortrail.rules.shared.objects import called, names_in, receiver
 from tensortrail.rules.shared.origins import behind
 
 _ON_PURPOSE = ("raises", "assert", "record", "profile", "mode", "capture", "trace", "expect")
@@ -49,7 +51,16 @@ def is_each_device_in_turn(module: Module, call: ast.Call) -> bool:
     return only_here and root.id not in bound and not bound.isdisjoint(asked)
 
 
-def changes_nothing(module: Module, call: ast.Call) -> bool:
+def is_needless(module: Module, call: ast.Call) -> bool:
+    """With the result nothing would be another tensor than it is."""
+    if _changes_nothing(module, call) or _gives_itself(module, call):
+        return True
+    moved = what_is_moved(call)
+    alone = receiver(call) is moved and called(call) in MOVES
+    return alone and already_there(module, call, moved) is There.SAME
+
+
+def _changes_nothing(module: Module, call: ast.Call) -> bool:
     """All that is asked for was asked for where the tensor was made: `zeros(2, dtype=x.dtype)`,
     then `.to(x.dtype)`."""
     asked = {module.text(behind(module, each)) for each in arguments(call)}
@@ -86,7 +97,7 @@ def _bare(node: ast.expr) -> ast.expr:
 _WITHOUT_GRAPH = ("torch.no_grad", "torch.inference_mode")
 
 
-def gives_itself(module: Module, call: ast.Call) -> bool:
+def _gives_itself(module: Module, call: ast.Call) -> bool:
     """`t.copy_(x).to(t.device, dtype=t.dtype)`: what is asked for is what `t` has."""
     subject = call.func.value if isinstance(call.func, ast.Attribute) else call
     own = module.text(written_in_place(call) or subject)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 from tensortrail.rules import Module
 from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.devices.shared.moves.goes_on_in_numpy import goes_on_in_numpy
-from tensortrail.rules.devices.shared.moves.what_is_moved import arguments, what_is_moved
+from tensortrail.rules.devices.shared.moves.what_is_moved import what_is_moved
 from tensortrail.rules.shared.never_given import is_never_given
 from tensortrail.rules.shared.objects import called, is_none
-from tensortrail.rules.shared.origins import behind
 
 
 def is_deleted_next(module: Module, call: ast.Call) -> bool:
@@ -81,12 +79,6 @@ def is_in_order(call: ast.Call) -> bool:
     return alone and called(call) == "contiguous" and not (call.args or call.keywords)
 
 
-def was_moved(module: Module, call: ast.Call) -> bool:
-    """`x = x.to(a.device)`, then `x.to(b.device)`: to be taken together with it, `a` lies there."""
-    origins = module.value_of(what_is_moved(call)).origins
-    return _is_to_another(call) and len(origins) == 1 and any(_links(origins[0]))
-
-
 def is_moved_by_its_class(module: Module, call: ast.Call) -> bool:
     """`self.x.to(device)`, where another method says `self.x = self.x.to(device)`."""
     cls, shown = module.class_of(call), module.text(call)
@@ -105,30 +97,6 @@ def is_frozen_next(module: Module, call: ast.Call) -> bool:
         and isinstance(each.value, ast.Constant)
         and each.value.value is False
         for each in module.later(module.statement_of(call), ast.Assign)
-    )
-
-
-def _links(node: ast.expr) -> Iterator[bool]:
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        yield _is_to_another(node)
-        node = node.func.value
-
-
-def _is_to_another(call: ast.Call) -> bool:
-    """`.to(a.device)`: where another tensor lies."""
-    asked = list(arguments(call)) if called(call) == "to" else []
-    return any(isinstance(each, ast.Attribute) and each.attr == "device" for each in asked)
-
-
-def is_made_like_another(module: Module, call: ast.Call) -> bool:
-    """`zeros_like(x)` lies where `x` does, which may be the device that is asked for."""
-    made = [behind(module, each) for each in module.value_of(what_is_moved(call)).origins]
-    wrapped = [each.args[0] for each in made if isinstance(each, ast.Call) and each.args]
-    return any(
-        isinstance(each, ast.Call)
-        and module.qualified(each.func).endswith("_like")
-        and not any(keyword.arg == "device" for keyword in each.keywords)
-        for each in (*made, *wrapped)
     )
 
 
@@ -156,12 +124,3 @@ def is_left_to_its_default(module: Module, call: ast.Call) -> bool:
 def _place(node: ast.expr) -> tuple[int, int, int]:
     """Of those that begin at one place the longest comes first."""
     return node.lineno, node.col_offset, -(node.end_col_offset or 0)
-
-
-def is_answered(module: Module, call: ast.Call) -> bool:
-    """`mask = chosen(x)`, then `mask.to(x.device)`: a function of the project may have made it
-    there."""
-    origins = module.value_of(what_is_moved(call)).origins
-    return _is_to_another(call) and any(
-        isinstance(each, ast.Call) and module.is_of_project(each) for each in origins
-    )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tensortrail.rules.devices.shared.moves.computed_of import is_made_there
 from tensortrail.rules.shared.layers import PARAMETER
 from tensortrail.rules.shared.moves import CASTS, TO_DEVICE
-from tensortrail.rules.shared.objects import called, is_false, is_self, is_true, keyword, receiver
-from tensortrail.rules.shared.origins import behind
+from tensortrail.rules.shared.objects import called, is_false, is_true, keyword, receiver
 from tensortrail.rules.view import Module
 
 _MOVES = TO_DEVICE | CASTS
@@ -47,8 +47,8 @@ def _moved_leaf(module: Module, node: ast.expr) -> ast.Call | None:
     if owner is None or (called(node) == "to" and not (node.args or node.keywords)):
         return None
     leaves = [each for each in _sources(module, owner) if is_leaf(module, each)]
-    moved = leaves and not any(is_there(module, each, node) for each in leaves)
-    return node if moved else None
+    there = any(is_made_there(module, each, node) for each in leaves)
+    return node if leaves and not there else None
 
 
 def is_made_a_leaf(module: Module, tensor: ast.expr, move: ast.Call) -> bool:
@@ -89,42 +89,6 @@ def _is_fresh(module: Module, call: ast.Call) -> bool:
             return True
         owner = receiver(owner)
     return False
-
-
-def is_there(module: Module, leaf: ast.expr, move: ast.Call) -> bool:
-    """What it is made of was made, or moved, there or to that dtype: the move changes nothing."""
-    parts = [each for made in _made_of(module, leaf) for each in ast.walk(made)]
-    calls = [each for each in parts if isinstance(each, ast.Call)]
-    made = [
-        each.value for call in calls for each in call.keywords if each.arg in ("device", "dtype")
-    ]
-    made += [each for call in calls if called(call) == "to" for each in call.args]
-    texts = {module.text(behind(module, each)) for each in made}
-    asked = [*move.args, *(each.value for each in move.keywords if each.arg in ("device", "dtype"))]
-    if called(move) in CASTS:
-        return f"torch.{called(move)}" in texts
-    if not asked:
-        kind = called(move)
-        return any(kind in text for text in texts) or kind in map(called, set(calls) - {move})
-    return all(
-        module.text(behind(module, each)) in texts or _is_default(module, each) for each in asked
-    )
-
-
-def _made_of(module: Module, leaf: ast.expr) -> Iterator[ast.expr]:
-    """The expression, and what the attributes of `self` in it were assigned from."""
-    yield leaf
-    for each in ast.walk(leaf):
-        if isinstance(each, ast.Attribute) and is_self(each.value):
-            yield from module.value_of(each).origins
-
-
-def _is_default(module: Module, node: ast.expr) -> bool:
-    """`torch.float32`, which a factory makes if it is not told, and what is no place at all."""
-    said = behind(module, node)
-    return module.qualified(said) in ("torch.float32", "torch.float") or (
-        isinstance(said, ast.Constant) and said.value in ("cpu", None, True, False)
-    )
 
 
 def gradients_wanted(module: Module) -> Iterator[tuple[ast.expr, ast.expr]]:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from tensortrail.rules.devices.shared.modules.kept_where_made import keeps_where_made
 from tensortrail.rules.devices.shared.moves.numpy_reads import is_moved_here, is_surely_a_tensor
 from tensortrail.rules.devices.shared.named.devices_said import device_read
 from tensortrail.rules.places import ON_CPU_UNLESS_ASKED, What
 from tensortrail.rules.shared.given_devices import said_device
-from tensortrail.rules.shared.moves import MOVES, moves_to_cpu
-from tensortrail.rules.shared.objects import is_self
+from tensortrail.rules.shared.moves import MOVES, TO_DEVICE, moves_to_cpu
+from tensortrail.rules.shared.objects import is_self, names_in
 from tensortrail.rules.shared.tensor_origin import origin_of
 from tensortrail.rules.shared.who_decides import Decides
-from tensortrail.rules.view import Module
+from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Kind
 
 
@@ -35,6 +36,8 @@ def lies_elsewhere(module: Module, tensor: ast.expr) -> str | None:
     if is_moved_here(tensor) or _is_on_the_cpu(module, tensor) or _is_never_moved(module, tensor):
         return None
     function, chain = module.function_of(tensor), _chain(tensor)
+    if _is_left_of_a_batch(module, chain[-1]):
+        return None
     used = module.may_use_gpu() or module.is_for_users(tensor)
     if not used and not any(device_read(module, function or module.top)):
         return None
@@ -59,6 +62,27 @@ def _chain(tensor: ast.expr) -> list[ast.expr]:
         tensor = tensor.func if isinstance(tensor, ast.Call) else tensor.value
         found.append(tensor)
     return found
+
+
+def _is_left_of_a_batch(module: Module, root: ast.expr) -> bool:
+    """`labels` of `rows, labels = batch`, whose rows are moved and whose labels are not."""
+    function = module.function_of(root)
+    if not isinstance(root, ast.Name) or function is None:
+        return False
+    moves = (each for each in module.calls(*TO_DEVICE, inside=function))
+    moved = {module.text(each.func.value) for each in moves if isinstance(each.func, ast.Attribute)}
+    batches = (names_in(each) for each in _unpacked(module, function))
+    return root.id not in moved and any(
+        root.id in names and not names.isdisjoint(moved) for names in batches
+    )
+
+
+def _unpacked(module: Module, function: FunctionNode) -> Iterator[ast.expr]:
+    """The targets of what a loop over a loader gives, at once or by a name."""
+    yield from (each.target for each in module.nodes(ast.For, function))
+    for assign in module.nodes(ast.Assign, function):
+        if isinstance(assign.value, ast.Name):
+            yield from (each for each in assign.targets if isinstance(each, ast.Tuple))
 
 
 def _leaves_its_graph(module: Module, node: ast.expr) -> bool:

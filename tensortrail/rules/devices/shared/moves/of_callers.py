@@ -7,13 +7,15 @@ import ast
 from tensortrail.rules import Module
 from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.shared.functions import called_here, matched, names_of_parameters
-from tensortrail.rules.shared.objects import root_of
+from tensortrail.rules.shared.objects import is_self, root_of
 
 
 def is_of_callers(module: Module, moved: ast.expr) -> bool:
-    """A parameter of the function, or a view of it under the same name. Not if the function asks
-    where it is, or makes it where callers give none."""
+    """A parameter of the function, or a view of it under the same name, or what its object was
+    given. Not if the function asks where it is, or makes it where callers give none."""
     function = module.function_of(moved)
+    if isinstance(moved, ast.Attribute):
+        return _is_given_to_object(module, moved)
     if not isinstance(moved, ast.Name) or function is None:
         return False
     if moved.id not in names_of_parameters(function) or _is_asked_where(module, moved):
@@ -23,6 +25,19 @@ def is_of_callers(module: Module, moved: ast.expr) -> bool:
     return not isinstance(usual, ast.Call) and all(
         each is usual or (isinstance(each, ast.Name) and each.id == moved.id) for each in made_of
     )
+
+
+def _is_given_to_object(module: Module, moved: ast.Attribute) -> bool:
+    """A field that the class declares and only its constructor sets, to what it is given."""
+    cls, origins = module.class_of(moved), module.value_of(moved).origins
+    if cls is None or not is_self(moved.value):
+        return False
+    if not origins:
+        return any(
+            isinstance(each, ast.AnnAssign) and module.text(each.target) == moved.attr
+            for each in cls.body
+        )
+    return all(isinstance(each, ast.Name) and is_of_callers(module, each) for each in origins)
 
 
 def _is_asked_where(module: Module, moved: ast.Name) -> bool:

@@ -1,4 +1,4 @@
-"""Parameters without a type that callers give a `torch.device`."""
+"""What callers give for a parameter that is compared as a device: a `torch.device`, or a text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from tensortrail.rules.devices.shared.named.device_texts import takes_a_device
 from tensortrail.rules.devices.shared.named.device_values import is_device
-from tensortrail.rules.shared.functions import matched, parameters
+from tensortrail.rules.shared.functions import matched, names_of_parameters, parameters
+from tensortrail.rules.shared.never_given import is_always_written
 from tensortrail.rules.shared.objects import is_self_or_cls
 from tensortrail.rules.view import FunctionNode, Module
 
@@ -25,6 +26,16 @@ def is_given_a_device(module: Module, node: ast.expr) -> bool:
         return False
     passed = (pair for call in _calls_of(module, function) for pair in matched(function, call))
     return any(name == node.id and _may_be_one(module, each) for name, each in passed)
+
+
+def is_given_text(module: Module, node: ast.expr) -> bool:
+    """A parameter for which every call of the project writes out a text, whatever its annotation
+    says."""
+    function = module.function_of(node)
+    if function is None or not isinstance(node, ast.Name):
+        return False
+    own = node.id in names_of_parameters(function) and not module.value_of(node).origins
+    return own and is_always_written(module, function, node.id)
 
 
 def _calls_of(module: Module, function: FunctionNode) -> Iterator[ast.Call]:
