@@ -170,7 +170,8 @@ class Module(Protocol):
         package or, without one, in the files around; cheap to ask."""
 
     def gpu_made_default(self) -> tuple[str, int] | None:
-        """A file of the package that makes a GPU the default device, and the line where it does."""
+        """A file of the package that makes a GPU the default device, and the line where it does;
+        or a script beside it, if all scripts there do that use the package and torch."""
 
     def is_for_current_gpu(self) -> bool:
         """The code around moves things by a bare `.cuda()` as often as to a device that it names:

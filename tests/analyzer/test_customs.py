@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tensortrail.analyzer.facts.customs import makes_default
 from tensortrail.analyzer.facts.programs import Importers, imported, of_one_program
 from tensortrail.analyzer.judging.judge import judge
 from tensortrail.analyzer.judging.module import PythonModule, open_project
+from tensortrail.findings import Finding
 from tensortrail.rules import all_rules
 from tensortrail.rules.project_facts import ProjectCall
 
@@ -158,19 +160,34 @@ def test_a_package_that_makes_a_gpu_the_default_device_is_seen_from_its_other_fi
         "import torch\n\ndef main():\n    '>>> torch.set_default_device(cuda)'\n"
         "    torch.set_default_tensor_type('torch.cuda.FloatTensor')\n"
     )
-    text = (
-        "import torch\n\ndef f(n, device: torch.device):\n    y = torch.zeros(n, device=device)\n"
-    )
-    text += "    return y + torch.arange(n)\n\nmade = f(3, 'cuda')\n"
-    (package / "model.py").write_text(text)
-    rules = [all_rules()["DEV521"]()]
-    path = str(package / "model.py")
-    found = judge(path, text.encode(), rules, open_project()).findings
+    found = model_findings(package)
     assert [(each.severity.value, each.site.line) for each in found] == [("note", 5)]
     assert "runs line 5 of train.py before" in found[0].message
     (package / "train.py").unlink()
-    found = judge(path, text.encode(), rules, open_project()).findings
-    assert [each.severity.value for each in found] == ["warning"]
+    assert [each.severity.value for each in model_findings(package)] == ["warning"]
+
+
+def model_findings(package: Path) -> Sequence[Finding]:
+    text = (
+        "import torch\n\ndef f(n, device: torch.device):\n    y = torch.zeros(n, device=device)\n"
+        "    return y + torch.arange(n)\n\nmade = f(3, 'cuda')\n"
+    )
+    path = package / "model.py"
+    path.write_text(text)
+    rules = [all_rules()["DEV521"]()]
+    return judge(str(path), text.encode(), rules, open_project()).findings
+
+
+def test_all_scripts_beside_a_package_may_make_a_gpu_the_default_device(package: Path) -> None:
+    begin = "import torch\nfrom pack import tables\n"
+    script, other = package.parent / "train.py", package.parent / "run.py"
+    (package.parent / "LICENSE").write_text("")
+    script.write_text(begin + "torch.set_default_device('cuda')\n")
+    assert [each.severity.value for each in model_findings(package)] == ["note"]
+    other.write_text(begin)
+    assert [each.severity.value for each in model_findings(package)] == ["warning"]
+    other.write_text("import torch\n")
+    assert [each.severity.value for each in model_findings(package)] == ["note"]
 
 
 @pytest.mark.parametrize(

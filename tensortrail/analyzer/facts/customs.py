@@ -3,6 +3,7 @@ chosen. Read from the text of its files, when asked."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from tensortrail.analyzer.facts.chosen_gpus import numbered_gpu
 from tensortrail.analyzer.facts.namesakes import namesakes_in
 from tensortrail.analyzer.facts.passed_on import passed_in, words_in
-from tensortrail.analyzer.facts.programs import Importers, of_one_program
+from tensortrail.analyzer.facts.programs import Importers, imported, of_one_program
 from tensortrail.analyzer.facts.texts_below import TextsOnce, texts_below
 from tensortrail.analyzer.facts.written_calls import calls_in, defined_in
 from tensortrail.analyzer.syntax.guarded_statements import moves_in
@@ -49,7 +50,7 @@ class Customs:
         self._passed: dict[tuple[str, bytes], Counter[tuple[bytes, bytes]]] = {}
         self._passed_in: dict[tuple[str, str], Counter[tuple[bytes, bytes]]] = {}
         self._moves: dict[str, dict[str, list[GuardedStatement]]] = {}
-        self._defaults: dict[str, tuple[str, int] | None] = {}
+        self._defaults: dict[str, dict[str, int]] = {}
         self._on_current_gpu: dict[str, Sequence[str]] = {}
         self._builds_on_device: dict[str, str | None] = {}
         self._numbered_gpus: dict[str, dict[str, int]] = {}
@@ -114,15 +115,14 @@ class Customs:
                 _add(found, moves_in(path, text))
         return self._moves[folder].get(statement, ())
 
-    def gpu_made_default(self, folder: str) -> tuple[str, int] | None:
-        """A file below the folder that makes a GPU the default device, and the line."""
+    def gpu_made_default(self, folder: str) -> dict[str, int]:
+        """The files below the folder that make a GPU the default device, and the lines."""
         if folder not in self._defaults:
-            self._defaults[folder] = None
+            found = self._defaults[folder] = {}
             for path, text in self._texts_of(folder).items():
-                found = b"set_default_" in text and _MAKES_GPU_DEFAULT.search(text)
-                if found:
-                    self._defaults[folder] = path, text.count(b"\n", 0, found.start()) + 1
-                    break
+                made = b"set_default_" in text and _MAKES_GPU_DEFAULT.search(text)
+                if made:
+                    found[path] = text.count(b"\n", 0, made.start()) + 1
         return self._defaults[folder]
 
     def for_current_gpu(self, folder: str) -> Sequence[str]:
@@ -157,6 +157,12 @@ class Customs:
         if folder not in self._importers:
             self._importers[folder] = Importers(self._texts_of(folder))
         return of_one_program(path, self._importers[folder].of)
+
+    def importing_beside(self, folder: str, package: str) -> Sequence[str]:
+        """The files in the folder itself that import the package, and torch."""
+        beside = (p for p in self._texts_of(folder) if (os.path.dirname(p) or os.curdir) == folder)
+        both = {package.encode(), b"torch"}
+        return [path for path in beside if both <= imported(self.text_in(folder, path))]
 
     def text_in(self, folder: str, path: str) -> bytes:
         """The text of the file below the folder; nothing if it is not there."""

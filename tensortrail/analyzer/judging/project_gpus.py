@@ -40,12 +40,27 @@ class AsksForGpus:
         folder = around(file)
         if folder is None:  # the places know of the file itself
             return None
-        found = file.project.customs.gpu_made_default(folder)
+        made = file.project.customs.gpu_made_default(folder)
+        found = next(iter(made.items()), None) or self._made_default_by_scripts()
         if found is None:
             file.absent.update(MAKE_DEFAULT)
         else:
             file.project.rest_on_all_of(file, [found[0]])
         return found
+
+    def _made_default_by_scripts(self) -> tuple[str, int] | None:
+        """By all scripts beside the package that import it, such as `train.py`."""
+        file = cast("ProjectFile", self)
+        package, customs = package_of(file), file.project.customs
+        if package is None:
+            return None
+        top, (above, name) = around_program(file), os.path.split(package)
+        made = customs.gpu_made_default(top) if (above or os.curdir) == top else {}
+        scripts = customs.importing_beside(top, name) if made else ()
+        _rest_on_program(file, top, scripts, texts_asked.makes_default, makes_default)
+        file.absent.add(name)  # who imports the package
+        found = [(each, made[each]) for each in scripts if each in made]
+        return found[0] if found and len(found) == len(scripts) else None
 
     def is_for_current_gpu(self) -> bool:
         file = cast("ProjectFile", self)

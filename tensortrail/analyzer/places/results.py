@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from tensortrail.analyzer.places.operations import as_operand
@@ -78,6 +79,7 @@ def demands_of(
         sides = [meeting.left, meeting.right]
         roots = _roots(sides[0]) | _roots(sides[1])
         passed = bool(doubtful & roots) and not _depends(meeting, doubtful)
+        passed = passed and not _is_never(meeting.conditions, callee, call)
         kept = of_object and not meeting.conditions and any(map(_is_kept, sides))
         if (passed or (kept and roots)) and all(_is_plain(each) for each in sides):
             taken = operands if kept else arguments
@@ -138,6 +140,32 @@ def _depends(meeting: Meeting, names: set[str]) -> bool:
     return bool(names & words) and not nones.issuperset(
         each for each in meeting.conditions if names & set(_WORD.findall(each))
     )
+
+
+_COMPARES = pattern(r"(not )?(\w+) (==|in|is) (.+)")
+
+
+def _is_never(conditions: Sequence[str], callee: Callee, call: ast.Call) -> bool:
+    """One of them compares an argument with a constant, and the call gives another constant."""
+    said = _constants(callee, call)
+    for condition in conditions:
+        compared = _COMPARES.fullmatch(condition)
+        if compared is None or compared[2] not in said:
+            continue
+        with suppress(ValueError, SyntaxError, TypeError):
+            meant, given = ast.literal_eval(compared[4]), said[compared[2]]
+            if (given in meant if compared[3] == "in" else given == meant) is bool(compared[1]):
+                return True
+    return False
+
+
+def _constants(callee: Callee, call: ast.Call) -> dict[str, object]:
+    """The constants that the call gives, by parameter."""
+    parameters = callee.how.parameters
+    names = [each.arg for each in (*parameters.posonlyargs, *parameters.args)]
+    given = dict(zip(names[1:] if callee.how.is_method else names, call.args, strict=False))
+    given |= {each.arg: each.value for each in call.keywords if each.arg}
+    return {name: each.value for name, each in given.items() if isinstance(each, ast.Constant)}
 
 
 def _is_plain(held: Held) -> bool:

@@ -90,11 +90,25 @@ def early_reads(module: Module, copy: ast.Call) -> Iterator[ast.expr]:
 
 def _is_read_after_a_wait(module: Module, copy: ast.Call, read: ast.expr) -> bool:
     """`rows = x.to("cpu", non_blocking=True).numpy()` only gives the memory another form; what
-    reads `rows` may come behind a wait further down."""
+    reads `rows` may come behind a wait further down, or, of `self.rows`, in another method."""
     if not isinstance(read, ast.Call) or called(read) != "numpy":
         return False
+    if _is_kept_unread(module, read):
+        return True
     later = module.later(module.statement_of(copy), ast.Call)
     return any(waits(module, each, copy) for each in later)
+
+
+def _is_kept_unread(module: Module, value: ast.Call) -> bool:
+    """An attribute takes it as it is, which nothing reads in the rest of the function."""
+    up = module.parent(value)
+    kept = up.targets[0] if isinstance(up, ast.Assign) and len(up.targets) == 1 else None
+    if not isinstance(up, ast.Assign) or not isinstance(kept, ast.Attribute):
+        return False
+    return not any(
+        each.attr == kept.attr and isinstance(each.ctx, ast.Load)
+        for each in module.later(up, ast.Attribute)
+    )
 
 
 def early_reads_of_pinned(module: Module, copy: ast.Call) -> Iterator[ast.expr]:

@@ -90,6 +90,33 @@ def over_buffers(module: Module, call: ast.Call) -> ast.For | None:
     return None
 
 
+def set_as_saved(module: Module) -> Iterator[tuple[ast.Call, ast.Call]]:
+    """`setattr(part, name, nn.Buffer(x))` with names that are not written out, in functions that
+    do not ask which buffers are saved; and the call that makes the buffer."""
+    for call in module.calls("setattr"):
+        function = module.function_of(call)
+        if len(call.args) != 3 or function is None or isinstance(call.args[1], ast.Constant):
+            continue
+        made = (_saved_buffer(module, each) for each in module.value_of(call.args[2]).origins)
+        buffer = next((each for each in made if each is not None), None)
+        if buffer is not None and "persistent" not in module.text(function):
+            yield call, buffer
+
+
+def _saved_buffer(module: Module, node: ast.AST) -> ast.Call | None:
+    """`nn.Buffer(x)`, or a function of this file that returns nothing else."""
+    if not isinstance(node, ast.Call):
+        return None
+    if module.qualified(node.func) == "torch.nn.Buffer":
+        return node if len(node.args) == 1 and keyword(node, "persistent") is None else None
+    name = node.func.id if isinstance(node.func, ast.Name) else None
+    helper = next((e for e in module.nodes(ast.FunctionDef) if e.name == name), None)
+    given = [each.value for each in module.nodes(ast.Return, helper)] if helper else []
+    plain = all(isinstance(e, ast.Call) and called(e) == "Buffer" for e in given)
+    found = [_saved_buffer(module, each) for each in given if each is not None and plain]
+    return found[0] if found and None not in found else None
+
+
 def sent_to_meta(module: Module, call: ast.Call, owner: str) -> ast.Call | None:
     for before in module.earlier(call, ast.Call):
         subject = receiver(before)

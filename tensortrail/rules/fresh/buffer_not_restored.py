@@ -13,6 +13,7 @@ from tensortrail.rules.fresh._unsaved_buffers import (
     never_computed,
     over_buffers,
     sent_to_meta,
+    set_as_saved,
 )
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, is_true, keyword, name_of, receiver
@@ -30,6 +31,8 @@ class BufferNotRestored(Rule):
     - as a note, a function that copies buffers from `named_buffers()` into another module and
       registers all of them as persistent; or all whose names begin with the same word, if the file
       registers one of these as not persistent elsewhere;
+    - as a note, `setattr(part, name, nn.Buffer(x))` in the place of a buffer, whichever it is: a
+      `Buffer` made without `persistent` is saved, also if the one before was not;
     - a model with values that is sent to meta and back with `to_empty`, if only a state dict is
       loaded afterwards; and a class of this file that has such a buffer, itself or in a part, and
       is made on meta and filled in the same way.
@@ -53,7 +56,7 @@ class BufferNotRestored(Rule):
     severity = Severity.ERROR
     warns = False
     triggers = (*INTERNAL_DICTS[:3], ("named_buffers", "register_buffer"), ("to_empty", "meta"),
-                ("to_empty", "persistent"))  # fmt: skip
+                ("to_empty", "persistent"), ("Buffer(", "setattr("))  # fmt: skip
 
     bad = (
         Bad(
@@ -135,8 +138,49 @@ net.load_state_dict(torch.load("net.pt", map_location="cuda"))
 """,
             lines=(16,),
         ),
+        Bad(
+            """\
+import torch
+
+def made(values):
+    return torch.nn.Buffer(values)
+
+def onload(places):
+    for part, name, value, is_buffer in places:
+        value = value.to("cuda", non_blocking=True)
+        if is_buffer:
+            value = made(value)
+        else:
+            value = torch.nn.Parameter(value)
+        setattr(part, name, value)
+""",
+            lines=(13,),
+            instead="""\
+import torch
+
+def onload(places):
+    for part, name, value, is_buffer in places:
+        value = value.to("cuda", non_blocking=True)
+        if is_buffer:
+            part._buffers[name] = value
+        else:
+            setattr(part, name, torch.nn.Parameter(value))
+""",
+        ),
     )
     good = (
+        Good(
+            """\
+import torch
+
+def onload(places):
+    for part, name, value in places:
+        is_kept = name not in part._non_persistent_buffers_set
+        setattr(part, name, torch.nn.Buffer(value.cuda(), persistent=is_kept))
+        setattr(part, "scale", torch.nn.Buffer(value))
+        setattr(part, name, torch.nn.Parameter(value))
+"""
+        ),
         Good(
             """\
 import torch
@@ -232,6 +276,7 @@ def load(path):
             return
         yield from self._changed(module)
         yield from self._made_persistent(module)
+        yield from self._set_as_saved(module)
         yield from self._emptied(module)
 
     def _changed(self, module: Module) -> Iterator[Finding]:
@@ -273,6 +318,17 @@ def load(path):
                     severity=Severity.WARNING,
                     trail=[(loop, "the buffers come from here")],
                 )
+
+    def _set_as_saved(self, module: Module) -> Iterator[Finding]:
+        for call, buffer in set_as_saved(module):
+            yield self.finding(
+                module,
+                call,
+                "a `Buffer` made without `persistent` is saved: one that had `persistent=False` "
+                "appears in state dicts after this",
+                severity=Severity.WARNING,
+                trail=[(buffer, "the buffer is made here")],
+            )
 
     def _emptied(self, module: Module) -> Iterator[Finding]:
         for call in module.calls("to_empty"):

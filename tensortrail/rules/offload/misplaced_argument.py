@@ -29,7 +29,8 @@ class MisplacedArgument(Rule):
     - a name that is a parameter of the function at another position, and is passed nowhere else;
     - an argument by position where the function takes it by name only;
     - a keyword that is given the variable of its sibling
-      (`offload_param_device=offload_optimizer_device`);
+      (`offload_param_device=offload_optimizer_device`), unless the function is known and has no
+      parameter of that name;
     - a device that is given as a type (`dtype=x.device`), or a type as a device; the same of
       `first or second`, two arguments that are annotated as one and the other.
 
@@ -182,6 +183,15 @@ def start(make, offload_optimizer_device, offload_param_device):
         ),
         Good(
             """\
+def wrap(model, apply_cpu_offload=False):
+    return model if apply_cpu_offload else model.cuda()
+
+def start(model, trainer):
+    return wrap(model, apply_cpu_offload=trainer.fsdp_cpu_offload)
+"""
+        ),
+        Good(
+            """\
 def context_of(owner, lengths, device):
     return owner, lengths, device
 
@@ -282,7 +292,8 @@ def swapped(model, weights, offloaded):
                 continue
             if CONFIG.search(each.arg) and CONFIG.search(given):
                 continue
-            if _are_siblings(each.arg, given):
+            params = module.parameters_of(call)
+            if _are_siblings(each.arg, given) and (not params or given in params):
                 yield self.finding(
                     module,
                     each.value,

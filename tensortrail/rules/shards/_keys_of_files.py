@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tensortrail.rules.project_facts import SavedFile
-from tensortrail.rules.shared.objects import called
+from tensortrail.rules.shared.objects import called, receiver
 from tensortrail.rules.view import Module
 
 
@@ -21,6 +21,15 @@ class Read(NamedTuple):
     node: ast.Subscript
     key: str
     path: str
+    load: ast.Call
+
+
+class Mistaken(NamedTuple):
+    value: ast.expr
+    key: str
+    owner: str
+    taker: str
+    """What loads the entry: the writer has it at hand, and saves `owner` under both keys."""
     load: ast.Call
 
 
@@ -41,6 +50,42 @@ def saved_mappings(module: Module) -> list[Saved] | None:
             return None
         found.append(Saved(call, module.text(path), keys))
     return found
+
+
+def mistaken_values(module: Module) -> Iterator[Mistaken]:
+    """`"q2": self.q.state_dict()` beside `"q": self.q.state_dict()`, where `self.q2` loads it."""
+    loads = dict(_loads_by_key(module))
+    for display in module.nodes(ast.Dict) if loads else ():
+        saved = [*_saved_by_key(module, display)]
+        right = {owner for key, owner, _ in saved if key in loads and loads[key][0] == owner}
+        for key, owner, value in saved:
+            taker, load = loads.get(key, (owner, None))
+            if load is not None and taker != owner in right and _names(module, display, taker):
+                yield Mistaken(value, key, owner, taker, load)
+
+
+def _loads_by_key(module: Module) -> Iterator[tuple[str, tuple[str, ast.Call]]]:
+    for call in module.calls("load_state_dict"):
+        taken, owner = call.args[0] if call.args else None, receiver(call)
+        if isinstance(taken, ast.Subscript) and isinstance(taken.slice, ast.Constant):
+            yield str(taken.slice.value), (module.text(owner) if owner is not None else "", call)
+
+
+def _saved_by_key(module: Module, display: ast.Dict) -> Iterator[tuple[str, str, ast.expr]]:
+    for key, value in zip(display.keys, display.values, strict=True):
+        made = value.body if isinstance(value, ast.IfExp) else value
+        owner = receiver(made) if isinstance(made, ast.Call) else None
+        is_state = isinstance(made, ast.Call) and called(made) == "state_dict"
+        if isinstance(key, ast.Constant) and owner is not None and is_state:
+            yield str(key.value), module.text(owner), value
+
+
+def _names(module: Module, display: ast.Dict, owner: str) -> bool:
+    """The function that makes the mapping reads the owner too."""
+    function = module.function_of(display)
+    kinds = (ast.Attribute, ast.Name)
+    found = (each for kind in kinds if function for each in module.nodes(kind, function))
+    return any(module.text(each) == owner for each in found)
 
 
 def saved_elsewhere(module: Module, load: ast.Call) -> list[SavedFile]:

@@ -11,6 +11,7 @@ from tensortrail.rules.shards._keys_of_files import (
     Read,
     Saved,
     keys_read,
+    mistaken_values,
     saved_elsewhere,
     saved_mappings,
 )
@@ -46,6 +47,9 @@ class KeyNeverSaved(Rule):
 
     A file without a save is compared with the project's saves to files of that name, if all of them
     share keys with what is read and none has this key.
+
+    Also reports `"q2": self.q.state_dict()` beside `"q": self.q.state_dict()`, if `self.q2` loads
+    the entry and the function that saves has it at hand.
 
     Not reported: keys in a file with a save whose keys are not known, keys that a condition names
     (`if "scaler" in state:`), and reads whose error is caught.
@@ -127,8 +131,51 @@ def evaluate(folder):
             lines=(6,),
             files={"train.py": _TRAIN, "net.py": _NET},
         ),
+        Bad(
+            """\
+import torch
+
+class Agent:
+    def save(self, path):
+        state = {"q": self.q.state_dict(), "q2": self.q.state_dict(), "size": self.q2.size}
+        torch.save(state, path)
+
+    def load(self, path):
+        state = torch.load(path, map_location="cpu")
+        self.q.load_state_dict(state["q"])
+        self.q2.load_state_dict(state["q2"])
+""",
+            lines=(5,),
+            instead="""\
+import torch
+
+class Agent:
+    def save(self, path):
+        state = {"q": self.q.state_dict(), "q2": self.q2.state_dict(), "size": self.q2.size}
+        torch.save(state, path)
+
+    def load(self, path):
+        state = torch.load(path, map_location="cpu")
+        self.q.load_state_dict(state["q"])
+        self.q2.load_state_dict(state["q2"])
+""",
+        ),
     )
     good = (
+        Good(
+            """\
+import torch
+
+class Agent:
+    def save(self, path):
+        torch.save({"net": self.net.state_dict(), "average": self.net.state_dict()}, path)
+
+    def load(self, path):
+        state = torch.load(path, map_location="cpu")
+        self.net.load_state_dict(state["net"])
+        self.average.load_state_dict(state["average"])
+"""
+        ),
         Good(
             """\
 import torch
@@ -186,6 +233,7 @@ def resume(model, folder):
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
+        yield from self._mistaken(module)
         reads = list(keys_read(module)) if not in_tests(module) else []
         saved = saved_mappings(module) if reads else None
         if saved is None:
@@ -203,6 +251,16 @@ def resume(model, folder):
                 continue  # by a helper that is given the mapping
             elif not saved and others and _share_keys(others, read, reads):
                 yield self._of_another(module, read, others[0])
+
+    def _mistaken(self, module: Module) -> Iterator[Finding]:
+        for found in mistaken_values(module) if not in_tests(module) else ():
+            yield self.finding(
+                module,
+                found.value,
+                f'`"{found.key}"` holds the weights of `{found.owner}`, which has a key of its own,'
+                f" and line {found.load.lineno} loads them into `{found.taker}`",
+                trail=[(found.load, "loaded here")],
+            )
 
     def _of_another(self, module: Module, read: Read, saved: SavedFile) -> Finding:
         has = first_of([f'"{each}"' for each in sorted(saved.keys or ())], 8)

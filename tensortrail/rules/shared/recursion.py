@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from tensortrail.rules.shared.functions import names_of_parameters
-from tensortrail.rules.shared.objects import unpacks
+from tensortrail.rules.shared.objects import names_in, unpacks
 from tensortrail.rules.view import FunctionNode, Module
 
 
@@ -21,7 +22,33 @@ def options_left_out(module: Module, call: ast.Call, function: FunctionNode) -> 
     optional += [each.arg for each in arguments.kwonlyargs]
     given = {*positional[: len(call.args)], *(each.arg for each in call.keywords)}
     read = {each.id for each in module.nodes(ast.Name, function) if isinstance(each.ctx, ast.Load)}
-    return tuple(name for name in optional if name not in given and name in read)
+    left_out = [name for name in optional if name not in given and name in read]
+    return tuple(name for name in left_out if not _is_of_one_level(module, function, name))
+
+
+def _is_of_one_level(module: Module, function: FunctionNode, name: str) -> bool:
+    """`index = first` that counts the members of a loop: the next level has others. And a flag
+    under which the function calls itself without it: it is meant for the first call."""
+    counts = {name, *_copies_of(module, function, name)}
+    if any(module.text(each.target) in counts for each in module.nodes(ast.AugAssign, function)):
+        return True
+    return any(
+        name not in names_in(call) and any(_asks(up, name) for up in module.ancestors(call))
+        for call in module.calls(function.name, inside=function)
+    )
+
+
+def _copies_of(module: Module, function: FunctionNode, name: str) -> Iterator[str]:
+    for each in module.nodes(ast.Assign, function):
+        if module.text(each.value) == name:
+            yield module.text(each.targets[0])
+
+
+def _asks(node: ast.AST, flag: str) -> bool:
+    """`if flag:`, `if flag and more:`"""
+    test = node.test if isinstance(node, ast.If) else None
+    parts = test.values if isinstance(test, ast.BoolOp) else [test]
+    return any(isinstance(each, ast.Name) and each.id == flag for each in parts)
 
 
 def _is_imported_in(module: Module, function: FunctionNode) -> bool:

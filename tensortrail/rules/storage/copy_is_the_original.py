@@ -20,6 +20,9 @@ class CopyIsTheOriginal(Rule):
     name, if `target.load_state_dict(online.state_dict())` is called in the same function or class,
     or a loop goes through the parameters of both.
 
+    Also reports `net.load_state_dict(net.state_dict())` after `net = Net(net.width)`: the name is
+    bound to a new model that was made for the old one, whose weights are lost.
+
     ## Why is this bad?
     A target network, a teacher or an average is meant to lag behind the model that is trained.
     Here every step of the optimizer changes both, the copy changes nothing, and no error is raised.
@@ -85,8 +88,59 @@ def train(net, batches, optimizer):
 """,
             lines=(4,),
         ),
+        Bad(
+            """\
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.width = width
+        self.layer = nn.Linear(width, 1)
+
+def renewed(net):
+    net = Net(net.width)
+    net.load_state_dict(net.state_dict())
+    return net
+""",
+            lines=(11,),
+            instead="""\
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.width = width
+        self.layer = nn.Linear(width, 1)
+
+def renewed(net):
+    new = Net(net.width)
+    new.load_state_dict(net.state_dict())
+    return new
+""",
+        ),
     )
     good = (
+        Good(
+            """\
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.width = width
+        self.layer = nn.Linear(width, 1)
+
+def wrapped(net, other):
+    net = nn.DataParallel(net)
+    net.load_state_dict(net.state_dict())
+    new = Net(net.module.width)
+    new.load_state_dict(net.state_dict())
+    other = Net(net.module.width)
+    other.load_state_dict(other.state_dict())
+    return new
+"""
+        ),
         Good(
             """\
 import copy
@@ -121,6 +175,15 @@ def resume(net, path, compiled):
         if in_tests(module):
             return
         for copied, target, source in _copies(module):
+            renewed = _renewed(module, copied, target, source)
+            if renewed is not None:
+                yield self.finding(
+                    module,
+                    copied,
+                    f"`{module.text(target)}` is the new model of line {renewed.lineno}, and gets "
+                    "its own weights here: those of the model before are lost",
+                    trail=[(renewed, "the name is bound to a new model")],
+                )
             alias = _alias(module, copied, target, source)
             if alias is not None:
                 yield self.finding(
@@ -131,6 +194,26 @@ def resume(net, path, compiled):
                     trail=[(copied, "copied into itself")],
                     fixes=[_deepcopy(module, alias)],
                 )
+
+
+def _renewed(
+    module: Module, copied: ast.AST, target: ast.expr, source: ast.expr
+) -> ast.Assign | None:
+    """`net = Net(net.width)`, the last that the name was bound to: only attributes of the old one
+    are read, so the new one is not around it."""
+    name = module.text(target)
+    if name != module.text(source) or not is_variable_or_own(target):
+        return None
+    assigned = module.earlier(copied, ast.Assign)
+    last = next((each for each in assigned if module.text(each.targets[0]) == name), None)
+    made = last.value if last is not None else None
+    cls = module.class_facts(module.qualified(made.func)) if isinstance(made, ast.Call) else None
+    if made is None or cls is None or not cls.is_module:
+        return None
+    asked = [e for e in module.nodes(ast.Attribute, made) if module.text(e.value) == name]
+    named = [e for e in module.nodes(type(target), made) if module.text(e) == name]
+    is_called = any(each.func in asked for each in module.nodes(ast.Call, made))
+    return last if asked and len(asked) == len(named) and not is_called else None
 
 
 def _deepcopy(module: Module, alias: ast.Assign) -> Fix | None:

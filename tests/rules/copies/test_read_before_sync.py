@@ -126,6 +126,12 @@ def test_waited_for(program: str, tmp_path: Path) -> None:
         ),
         ("    return x.to('cpu', non_blocking=True).shape\n", None),
         ("    return x.to('cpu').numpy()\n", None),
+        ("    KEPT.rows = x.to('cpu', non_blocking=True).numpy()\n", None),
+        (
+            "    KEPT.rows = x.to('cpu', non_blocking=True).numpy()\n    print(KEPT.rows)\n",
+            Severity.ERROR,
+        ),
+        ("    KEPT.rows = x.to('cpu', non_blocking=True).tolist()\n", Severity.ERROR),
     ],
 )
 def test_a_read_of_the_copy_at_once(body: str, expected: Severity | None) -> None:

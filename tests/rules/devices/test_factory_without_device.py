@@ -359,3 +359,29 @@ class Drawer:
 )
 def test_what_one_call_puts_somewhere_is_together(stacked: str, expected: Severity | None) -> None:
     assert severity("DEV521", PLACED.format(stacked=stacked)) is expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("'lab'", None),
+        ("'xyz'", Severity.ERROR),
+        ("kind", Severity.ERROR),
+        ("kind='lab'", None),
+    ],
+)
+def test_a_constant_argument_leaves_out_branches(kind: str, expected: Severity | None) -> None:
+    source = f"""
+import torch
+
+def colors(rows, kind):
+    white = torch.ones(3).cuda()
+    if kind == "xyz":
+        return rows * white
+    elif kind in ("lab", "rgb"):
+        return colors(rows.cuda(), "xyz")
+
+def green(kind):
+    return colors(torch.tensor([0.0, 1.0, 0.0]), {kind})
+"""
+    assert severity("DEV521", source) is expected

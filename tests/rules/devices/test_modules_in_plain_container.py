@@ -15,6 +15,9 @@ from tests.rules.judged import HEAD, severity
         ("self.other[0].to(x.device)", Severity.ERROR),
         ("return self.pools[x.ndim](x.to(self.device)).to(x.device)", Severity.NOTE),
         ("x = self.other[0](x.to(self.device))", Severity.ERROR),
+        ("for pool in self.pools: pool.to(x.device)", Severity.NOTE),
+        ("for pool in self.pools: x.to(x.device)", Severity.ERROR),
+        ("for pool in self.other: pool.to(x.device)", Severity.ERROR),
     ],
 )
 def test_a_class_may_move_what_it_hides(body: str, expected: Severity) -> None:
@@ -205,4 +208,30 @@ def test_modules_that_are_appended_and_metrics(made: str, expected: Severity) ->
         f"class Net(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n"
         f"        {made}\n\n    def forward(self, x):\n        return self.rows[0](x)\n"
     )
+    assert severity("DEV544", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("then", "expected"),
+    [
+        ("self.nodes = torch.nn.ParameterList(self.nodes)", None),
+        ("self.nodes = list(self.nodes)", Severity.WARNING),
+    ],
+)
+def test_a_list_may_become_one_of_parameters(then: str, expected: Severity | None) -> None:
+    source = f"""
+    import torch
+
+    class Tree(torch.nn.Module):
+        def __init__(self, sizes):
+            super().__init__()
+            self.nodes = []
+            for size in sizes:
+                nodes = torch.nn.Parameter(torch.zeros(size))
+                self.nodes.append(nodes)
+            {then}
+
+        def forward(self, x):
+            return sum(x @ each for each in self.nodes)
+    """
     assert severity("DEV544", source) is expected

@@ -270,6 +270,11 @@ def noise(shape, device):
 """
         ),
         Good(
+            "import torch\n\ndef drawn(net, shape):\n"
+            "    generator = torch.Generator(device='cuda')\n"
+            "    return torch.randn(*shape, generator=generator, **net.options)\n"
+        ),
+        Good(
             "import torch\n\ndef order(size, generator=None):\n"
             "    return torch.randperm(size, generator=generator).tolist()\n"
         ),

@@ -70,13 +70,18 @@ def unfit_draws(module: Module) -> Iterator[Draw]:
     for call in (*module.calls(*_FACTORIES, *_OF_THE_CPU, *_OF_A_TENSOR, *_IN_PLACE),):
         given = keyword(call, "generator")
         made = _made(module, given) if given is not None else []
-        if not made or _is_asked_for_devices(module, call):
+        if not made or _is_asked_for_devices(module, call) or _may_say_a_device(call):
             continue
         on = {_text(module, _device(module, each)) for each in made}
         needs = _needed(module, call)
         device = _device(module, made[0])
         if len(on) == 1 and _differ(module, device, needs, call):
             yield Draw(call, made[0], device, needs)
+
+
+def _may_say_a_device(call: ast.Call) -> bool:
+    """By `**options`, and nothing else says one."""
+    return keyword(call, "device") is None and any(each.arg is None for each in call.keywords)
 
 
 def _made(module: Module, generator: ast.expr) -> list[ast.Call]:

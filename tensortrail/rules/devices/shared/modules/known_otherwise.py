@@ -7,15 +7,17 @@ import ast
 from tensortrail.patterns import pattern
 from tensortrail.rules import Module
 from tensortrail.rules.shared.moves import MOVES
-from tensortrail.rules.shared.objects import receiver
+from tensortrail.rules.shared.objects import called, names_in, receiver
 
 _ADDS = ("append", "extend", "insert")
-_REGISTERS = pattern(r"ModuleList|ModuleDict|Sequential|add_module|register_|setattr")
+_REGISTERS = pattern(
+    r"ModuleList|ModuleDict|Parameter(?:List|Dict)|Sequential|add_module|register_|setattr"
+)
 
 
 def knows_where_they_lie(module: Module, holder: ast.expr, name: str) -> bool:
-    """`self.blocks[0].to(x.device)` in the class, or `self.blocks[0](x.to(self.device))`: it knows
-    that they are left behind."""
+    """`self.blocks[0].to(x.device)` in the class, or of each one in a loop, or
+    `self.blocks[0](x.to(self.device))`: it knows that they are left behind."""
     shown = f"self.{name}"
     for move in module.calls(*MOVES, inside=module.class_of(holder)):
         around = module.parent(move)
@@ -26,7 +28,20 @@ def knows_where_they_lie(module: Module, holder: ast.expr, name: str) -> bool:
 
 
 def _is_member(module: Module, node: ast.expr | None, container: str) -> bool:
+    if isinstance(node, ast.Name):
+        loops = [each for each in module.ancestors(node) if isinstance(each, ast.For)]
+        return any(
+            module.text(_gone_through(each.iter)) == container and node.id in names_in(each.target)
+            for each in loops
+        )
     return isinstance(node, ast.Subscript) and module.text(node.value) == container
+
+
+def _gone_through(over: ast.expr) -> ast.expr:
+    """`self.blocks` of `self.blocks.values()`."""
+    if isinstance(over, ast.Call) and called(over) in ("values", "items"):
+        return receiver(over) or over
+    return over
 
 
 def follows_its_input(module: Module, made: ast.Call) -> bool:
