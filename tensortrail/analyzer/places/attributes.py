@@ -16,6 +16,7 @@ from tensortrail.analyzer.places.by_name import (
 from tensortrail.analyzer.places.components import COMPONENT
 from tensortrail.analyzer.places.joins import join, member
 from tensortrail.analyzer.places.library import names
+from tensortrail.analyzer.places.moved_in_place import moved_in_place
 from tensortrail.analyzer.syntax.tree import SCOPES, Tree
 from tensortrail.rules.places import NUMBER, UNKNOWN_HELD, FunctionPlaces, Held, Place, What, Where
 from tensortrail.rules.set_by_name import is_one_of_many
@@ -77,7 +78,8 @@ def own_attribute(file: ClassFile, cls: ast.ClassDef, name: str) -> Held | None:
         return replace(found, path=f"self.{name}")
     found = _with_its_members(file, cls, found, name)
     if not file.is_module(cls):
-        return _of_object(file.tree, cls, found, name)
+        moved = moved_in_place(file, cls, name) if found.what is What.UNKNOWN else None
+        return moved or _of_object(file.tree, cls, found, name)
     if name in file.tree.once(moved_by_the_class, cls) or _is_set_outside(stores):
         return Held(found.what, rank=found.rank)
     return _stays(found, name, stores[0][1])

@@ -13,7 +13,7 @@ from tensortrail.analyzer.places.evaluating import Evaluating
 from tensortrail.analyzer.places.library import names
 from tensortrail.analyzer.places.library_calls import of_library
 from tensortrail.analyzer.places.mappings import forget_entries
-from tensortrail.analyzer.places.modules import of_callee, of_module, of_moved
+from tensortrail.analyzer.places.modules import meet_the_given, of_callee, of_module, of_moved
 from tensortrail.analyzer.places.objects import method_of_object
 from tensortrail.analyzer.places.operations import as_operand, is_put_somewhere
 from tensortrail.analyzer.places.partials import by_partial
@@ -80,7 +80,10 @@ def value_of_call(world_of: Evaluating, node: ast.Call, env: Environment) -> Hel
     elif isinstance(func, ast.Name):
         world_of.meetings.pass_on(node, called.operands, env)
     forget_entries(node.args, env)
-    return _of_unknown_module(world_of, called, is_given=_is_argument(func, env))
+    is_given = _is_argument(func, env)
+    if is_given and isinstance(func, ast.Name):
+        meet_the_given(world_of, called, world_of.seen.get(func, UNKNOWN_HELD), env)
+    return _of_unknown_module(world_of, called, is_given)
 
 
 def _of_object(
@@ -169,4 +172,6 @@ def _of_self(world_of: Evaluating, called: Called, name: str, env: Environment) 
         world_of.meetings.pass_on(called.node, called.operands, env)
     result = of_callee(world_of, called, callee)
     is_kept = held is not None and held.what is What.UNKNOWN and bool(held.places)
+    if held is not None and is_kept and result is None:
+        meet_the_given(world_of, called, held, env)
     return result if result is not None else _of_unknown_module(world_of, called, is_kept)

@@ -15,7 +15,7 @@ from tensortrail.analyzer.places.evaluating import Evaluating
 from tensortrail.analyzer.places.joins import join, member
 from tensortrail.analyzer.places.library import names
 from tensortrail.analyzer.places.mappings import entry, forget_entries
-from tensortrail.analyzer.places.modules import of_callee, of_module
+from tensortrail.analyzer.places.modules import RUNS, meet_the_given, of_callee, of_module
 from tensortrail.analyzer.places.operations import combined, is_put_somewhere, written
 from tensortrail.analyzer.places.ranks import rank_after
 from tensortrail.patterns import pattern
@@ -53,6 +53,8 @@ def value_of_method(
         return moved(world_of, called, name, base, env)
     moved_tensor = is_put_somewhere(base) and name in names("only_tensors", "moved")
     if base.what is What.UNKNOWN and not (moved_tensor or is_of_tensors(name)):
+        if name in RUNS:
+            meet_the_given(world_of, called, base, env)
         return _of_unknown(called, name, base)
     return _of_tensor(world_of, called, name, base, env)
 

@@ -1,0 +1,111 @@
+"""DEV521, `factory-without-device`: models that are given, and what unknown functions make."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rules.judged import findings
+
+_LOSS = """
+import torch
+from torch import nn
+
+class Ratio:
+    def __init__(self, net: nn.Module):
+        self.net = net
+
+    def to(self, device):
+        self.net = self.net.to(device)
+        return self
+
+    def loss(self, theta: torch.Tensor, x: torch.Tensor):
+        logits = {made}
+        likelihood = torch.sigmoid(logits).squeeze()
+        labels = torch.ones(2 * len(x))
+        return nn.BCELoss()(likelihood, labels)
+"""
+"""The class moves itself, so that what its methods are given is mostly on its device."""
+
+
+@pytest.mark.parametrize(
+    ("made", "lines"),
+    [
+        ("self.judge(theta, x)", [16]),
+        ("self.judge(theta)[0]", [16]),
+        ("self.judge(len(theta))", []),  # of a number: it may be made anywhere
+        ("self.judge(theta, torch.zeros(3))", []),
+        ("self.judge(theta).cpu()", []),
+    ],
+)
+def test_what_an_unknown_function_makes(made: str, lines: list[int]) -> None:
+    assert [each.site.line for each in findings("DEV521", _LOSS.format(made=made))] == lines
+
+
+def test_two_ways_to_make_it() -> None:
+    source = _LOSS.format(
+        made="self.judge(theta)\n        if not len(x):\n            logits = {other}"
+    )
+    again = source.format(other="self.other(theta, x)")
+    assert [each.site.line for each in findings("DEV521", again)] == [18]
+    assert not findings("DEV521", source.format(other="self.other()"))
+
+
+def test_a_class_that_does_not_move_itself() -> None:
+    source = _LOSS.format(made="self.judge(theta, x)").replace("def to(", "def place(")
+    assert not [each for each in findings("DEV521", source) if each.told]
+
+
+_GIVEN = """
+import torch
+
+def measured(model, n):
+    {asked}
+    ids = torch.zeros(1, n)
+    return {run}, place
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "run", "count"),
+    [
+        ("place = next(model.parameters()).device", "model(ids)", 1),
+        ("place = next(model.parameters()).device", "model.forward(ids)", 1),
+        ("place = next(model.parameters()).device", "model.generate(ids)", 1),
+        ("place = next(model.parameters()).device", "model.predict(ids)", 0),  # it may move them
+        ("place = next(model.parameters()).device", "model(ids.to(place))", 0),
+        ("place = model.eval()", "model(ids)", 0),  # nothing says that it is on a GPU
+    ],
+)
+def test_a_model_that_is_given(asked: str, run: str, count: int) -> None:
+    found = findings("DEV521", _GIVEN.format(asked=asked, run=run))
+    assert len(found) == count
+    assert all("next(model.parameters()).device" in str(each.fixes) for each in found)
+
+
+_KEPT = """
+import torch
+
+class Runner:
+    def __init__(self, model, device):
+        self.model = model
+        {moved}
+        self.model.eval()
+
+    def run(self, n):
+        return self.model(torch.zeros(1, n))
+"""
+
+
+@pytest.mark.parametrize(
+    ("moved", "count"),
+    [
+        ("self.model.to(device)", 1),
+        ("self.model.cuda()", 1),
+        ("self.model.cpu()", 0),
+        ("self.moved = self.model.to(device)", 0),
+        ("self.model.to(device); self.model.cpu()", 0),
+        ("self.device = device", 0),
+    ],
+)
+def test_a_model_that_its_keeper_moves_in_place(moved: str, count: int) -> None:
+    assert len(findings("DEV521", _KEPT.format(moved=moved))) == count
