@@ -35,6 +35,17 @@ def test_the_device_of_a_tensor(other: str, lines: list[int]) -> None:
     assert [each.site.line for each in found] == lines
 
 
+def test_a_tensor_on_a_gpu_beside_that_of_another() -> None:
+    source = """
+import torch
+
+def scaled(scales):
+    flag = torch.tensor([0], device="cuda")
+    return flag, torch.empty(3, device=scales[0].device)
+"""
+    assert not findings("DEV510", source)
+
+
 @pytest.mark.parametrize(
     ("imported", "asked", "count"),
     [

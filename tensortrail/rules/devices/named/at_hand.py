@@ -17,7 +17,7 @@ from tensortrail.rules.devices.named.devices_said import (
 )
 from tensortrail.rules.devices.named.named_gpus import is_cuda_literal
 from tensortrail.rules.devices.named.own_devices import kept_names, own_device, own_launcher
-from tensortrail.rules.devices.named.written import written_literals
+from tensortrail.rules.devices.named.written import is_instead, written_literals
 from tensortrail.rules.devices.written_for.makers import FACTORIES
 from tensortrail.rules.shared.functions import names_of_parameters
 from tensortrail.rules.shared.objects import file_around, is_self, keyword, last_name
@@ -76,8 +76,8 @@ def _imported(module: Module, _: ast.AST) -> dict[str, str]:
 
 
 def _of_a_tensor(module: Module, function: FunctionNode) -> ast.Attribute | None:
-    """`grads[0].device`, on which the function makes a tensor, if it writes a GPU only where it
-    makes others: it has moved nothing there."""
+    """`grads[0].device`, on which one branch makes a tensor, if the other branch writes a GPU for
+    its own, and nothing is moved to one."""
     written = [call for call, _ in written_literals(module, function)]
     if not written or not all(_makes_a_tensor(module, each) for each in written):
         return None
@@ -85,7 +85,9 @@ def _of_a_tensor(module: Module, function: FunctionNode) -> ast.Attribute | None
         read = isinstance(said, ast.Attribute) and said.attr == "device"
         if not isinstance(said, ast.Attribute) or not read or is_of_library(module, said):
             continue
-        if _makes_a_tensor(module, call) and _is_bound_before(module, function, said, written[0]):
+        instead = any(is_instead(module, each, call) for each in written)
+        bound = _is_bound_before(module, function, said, written[0])
+        if instead and bound and _makes_a_tensor(module, call):
             return said
     return None
 
