@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.rules.judged import findings
+from tests.rules.judged import findings, found_in_package
 
 _LOSS = """
 import torch
@@ -109,3 +111,40 @@ class Runner:
 )
 def test_a_model_that_its_keeper_moves_in_place(moved: str, count: int) -> None:
     assert len(findings("DEV521", _KEPT.format(moved=moved))) == count
+
+
+_HELPER = """
+import torch
+from torch import nn
+from pkg.other import rows_of
+
+def blank(n):
+    return torch.zeros(n)
+
+class Net(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.proj = nn.Linear(n, n)
+
+    def forward(self, x):
+        rows = rows_of(x{given})
+        return self.proj(x) + rows
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "body", "count"),
+    [
+        (".shape[0]", "return torch.arange(x).float()", 1),
+        (".shape[0]", "rows = torch.arange(x)\n    return rows * 2", 1),
+        ("", "return torch.arange(x.shape[0], device=x.device)", 0),
+        ("", "return torch.arange(x.shape[0]).to(x)", 0),
+        (".shape[0]", "print(torch.arange(x))", 0),  # gives nothing back
+    ],
+)
+def test_what_a_function_of_another_file_makes(
+    tmp_path: Path, given: str, body: str, count: int
+) -> None:
+    other = f"import torch\n\n\ndef rows_of(x):\n    {body}\n"
+    found = found_in_package(tmp_path, "DEV521", _HELPER.format(given=given), other=other)
+    assert len(found) == count
