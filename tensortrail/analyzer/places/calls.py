@@ -10,6 +10,7 @@ from tensortrail.analyzer.places import methods
 from tensortrail.analyzer.places.called import Called, evaluated
 from tensortrail.analyzer.places.environment import Environment
 from tensortrail.analyzer.places.evaluating import Evaluating
+from tensortrail.analyzer.places.left_out_keys import with_a_default
 from tensortrail.analyzer.places.library import names
 from tensortrail.analyzer.places.library_calls import of_library
 from tensortrail.analyzer.places.mappings import forget_entries
@@ -57,6 +58,8 @@ def value_of_call(world_of: Evaluating, node: ast.Call, env: Environment) -> Hel
             return _of_object(world_of, called, func.attr, base, env)
         if base.what is not What.UNKNOWN or base.places or func.attr in methods.MOVES_OR_CASTS:
             return methods.value_of_method(world_of, called, func.attr, base, env)
+        if (found := with_a_default(called, func.attr, base)) is not None:
+            return found
         if base.path.startswith("self."):  # an object of the project, which is no module
             result = of_callee(world_of, called, world_of.world.callee(node), base)
             if result is not None:

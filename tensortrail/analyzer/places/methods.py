@@ -13,6 +13,7 @@ from tensortrail.analyzer.places.elements import part_of_box
 from tensortrail.analyzer.places.environment import Environment
 from tensortrail.analyzer.places.evaluating import Evaluating
 from tensortrail.analyzer.places.joins import join, member
+from tensortrail.analyzer.places.left_out_keys import with_a_default
 from tensortrail.analyzer.places.library import names
 from tensortrail.analyzer.places.mappings import entry, forget_entries
 from tensortrail.analyzer.places.modules import RUNS, meet_the_given, of_callee, of_module
@@ -73,6 +74,9 @@ def _is_operation(name: str) -> bool:
 
 
 def _of_unknown(called: Called, name: str, base: Held) -> Held:
+    found = with_a_default(called, name, base)
+    if found is not None:
+        return found
     if name in names("modules", "leaf_getters"):
         return Held(What.MODULE, frozenset({Place(Where.OF, base.path)}), cls="leaf")
     if _is_operation(name):

@@ -148,3 +148,29 @@ def test_what_a_function_of_another_file_makes(
     other = f"import torch\n\n\ndef rows_of(x):\n    {body}\n"
     found = found_in_package(tmp_path, "DEV521", _HELPER.format(given=given), other=other)
     assert len(found) == count
+
+
+_OPTIONS = """
+import torch
+
+def scaled(x: torch.Tensor, options: dict, **kwargs):
+    first = x.new_zeros(3)
+    weight = {taken}
+    return x * weight + first
+"""
+
+
+@pytest.mark.parametrize(
+    ("taken", "count"),
+    [
+        ("options.get('weight', torch.ones(3))", 1),
+        ("kwargs.pop('weight', torch.ones(3))", 1),
+        ("options.get('weight', torch.ones(3, device=x.device))", 0),
+        ("options.get('weight', torch.ones(3)).to(x)", 0),
+        ("options.get('weight', 1.0)", 0),
+        ("options.get('weight', torch.tensor(1.0))", 0),  # a number may lie anywhere
+        ("options.find('weight', torch.ones(3))", 0),
+    ],
+)
+def test_what_is_taken_where_there_is_no_such_key(taken: str, count: int) -> None:
+    assert len(findings("DEV521", _OPTIONS.format(taken=taken))) == count
