@@ -72,8 +72,9 @@ def _beside(module: Module, node: ast.expr) -> Sequence[ast.expr]:
     above = module.parent(node)
     if isinstance(above, ast.BinOp):
         return (above.right if above.left is node else above.left,)
-    takes = isinstance(above, ast.Call) and module.qualified(above.func).startswith("torch.")
-    return [each for each in above.args if each is not node] if takes else ()
+    if not isinstance(above, ast.Call) or not module.qualified(above.func).startswith("torch."):
+        return ()
+    return [each for each in above.args if each is not node]
 
 
 def _goes_along(module: Module, function: FunctionNode, held: Held) -> bool:
