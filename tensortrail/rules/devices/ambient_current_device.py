@@ -326,7 +326,7 @@ def both(x, device):
                     severity=Severity.NOTE,
                     trail=[(at_hand, f"`{shown}` is at hand")],
                     fixes=[written.given_instead(module, call, said, shown)],
-                    told=not is_setting(module, function, at_hand)
+                    told=not is_setting(module, function, at_hand, call)
                     and not decided_by.switches(module, function, call),
                 )
 

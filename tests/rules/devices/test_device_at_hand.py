@@ -71,8 +71,12 @@ def merged(model, path):
     assert len(findings("DEV510", source)) == count
 
 
-@pytest.mark.parametrize(("put", "told"), [("x.to(self.device)", True), ("x + 1", False)])
+@pytest.mark.parametrize(
+    ("put", "told"),
+    [("x.to(self.device)", True), ("x + 1", False), ("y.cuda().exp().to(self.device)", False)],
+)
 def test_its_own_device_that_the_function_uses_too(put: str, told: bool) -> None:
+    also = "" if "cuda" in put else ', y.to("cuda")'
     source = f"""
 import torch
 
@@ -85,6 +89,7 @@ class Runner:
 
     def run(self, x, y):
         x = {put}
-        return x, y.to("cuda")
+        return x{also}
 """
-    assert [each.told for each in findings("DEV510", source)] == [told]
+    found = findings("DEV510", source)
+    assert [each.told for each in found] == [told]

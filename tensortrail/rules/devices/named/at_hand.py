@@ -109,12 +109,16 @@ def _makes_a_tensor(module: Module, call: ast.Call) -> bool:
     return first == "torch" and name in FACTORIES and keyword(call, "device") is not None
 
 
-def is_setting(module: Module, function: FunctionNode, at_hand: ast.AST) -> bool:
-    """`self.device`, where the function itself puts nothing on it: it may only say which GPU."""
+def is_setting(module: Module, function: FunctionNode, at_hand: ast.AST, written: ast.Call) -> bool:
+    """`self.device`, where the function puts nothing there but what it computed on the GPU that it
+    writes out: it may only say which GPU."""
     if not isinstance(at_hand, ast.Attribute) or not is_self(at_hand.value):
         return False
     shown = module.text(at_hand)
-    return not any(module.text(said) == shown for _, said in devices_said(module, function))
+    return not any(
+        module.text(said) == shown and written not in ast.walk(call)
+        for call, said in devices_said(module, function)
+    )
 
 
 def _mapped_model(module: Module, function: FunctionNode) -> ast.Name | None:
