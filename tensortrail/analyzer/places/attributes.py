@@ -11,6 +11,7 @@ from tensortrail.analyzer.places.by_name import goes_past_the_module, may_be_reg
 from tensortrail.analyzer.places.components import COMPONENT
 from tensortrail.analyzer.places.joins import join, member
 from tensortrail.analyzer.places.moved_attributes import is_moved, may_be_moved, moved_by_the_class
+from tensortrail.analyzer.places.moved_in_place import moved_in_place
 from tensortrail.analyzer.places.stored_attributes import (
     is_set_outside,
     lasting,
@@ -66,7 +67,8 @@ def own_attribute(file: ClassFile, cls: ast.ClassDef, name: str) -> Held | None:
         return replace(found, path=f"self.{name}")
     found = _with_its_members(file, cls, found, name)
     if not file.is_module(cls):
-        return _of_object(file.tree, cls, found, name)
+        moved = moved_in_place(file, cls, name) if found.what is What.UNKNOWN else None
+        return moved or _of_object(file.tree, cls, found, name)
     if name in file.tree.once(moved_by_the_class, cls) or is_set_outside(stores):
         return Held(found.what, rank=found.rank)
     return _stays(found, name, stores[0][1])

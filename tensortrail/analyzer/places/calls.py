@@ -10,10 +10,11 @@ from tensortrail.analyzer.places import methods
 from tensortrail.analyzer.places.called import Called, evaluated
 from tensortrail.analyzer.places.environment import Environment
 from tensortrail.analyzer.places.evaluating import Evaluating
+from tensortrail.analyzer.places.left_out_keys import with_a_default
 from tensortrail.analyzer.places.library import names
 from tensortrail.analyzer.places.library_calls import of_library
 from tensortrail.analyzer.places.mappings import forget_entries
-from tensortrail.analyzer.places.modules import of_callee, of_module, of_moved
+from tensortrail.analyzer.places.modules import meet_the_given, of_callee, of_module, of_moved
 from tensortrail.analyzer.places.objects import method_of_object
 from tensortrail.analyzer.places.operations import as_operand, is_put_somewhere
 from tensortrail.analyzer.places.partials import by_partial
@@ -57,6 +58,8 @@ def value_of_call(world_of: Evaluating, node: ast.Call, env: Environment) -> Hel
             return _of_object(world_of, called, func.attr, base, env)
         if base.what is not What.UNKNOWN or base.places or func.attr in methods.MOVES_OR_CASTS:
             return methods.value_of_method(world_of, called, func.attr, base, env)
+        if (found := with_a_default(called, func.attr, base)) is not None:
+            return found
         if base.path.startswith("self."):  # an object of the project, which is no module
             result = of_callee(world_of, called, world_of.world.callee(node), base)
             if result is not None:
@@ -80,7 +83,10 @@ def value_of_call(world_of: Evaluating, node: ast.Call, env: Environment) -> Hel
     elif isinstance(func, ast.Name):
         world_of.meetings.pass_on(node, called.operands, env)
     forget_entries(node.args, env)
-    return _of_unknown_module(world_of, called, is_given=_is_argument(func, env))
+    is_given = _is_argument(func, env)
+    if is_given and isinstance(func, ast.Name):
+        meet_the_given(world_of, called, world_of.seen.get(func, UNKNOWN_HELD), env)
+    return _of_unknown_module(world_of, called, is_given)
 
 
 def _of_object(
@@ -169,4 +175,6 @@ def _of_self(world_of: Evaluating, called: Called, name: str, env: Environment) 
         world_of.meetings.pass_on(called.node, called.operands, env)
     result = of_callee(world_of, called, callee)
     is_kept = held is not None and held.what is What.UNKNOWN and bool(held.places)
+    if held is not None and is_kept and result is None:
+        meet_the_given(world_of, called, held, env)
     return result if result is not None else _of_unknown_module(world_of, called, is_kept)

@@ -12,9 +12,10 @@ from tensortrail.analyzer.places.elements import part_of_box
 from tensortrail.analyzer.places.environment import Environment
 from tensortrail.analyzer.places.evaluating import Evaluating
 from tensortrail.analyzer.places.joins import join, member
+from tensortrail.analyzer.places.left_out_keys import with_a_default
 from tensortrail.analyzer.places.library import names
 from tensortrail.analyzer.places.mappings import entry, forget_entries
-from tensortrail.analyzer.places.modules import of_callee, of_module
+from tensortrail.analyzer.places.modules import RUNS, meet_the_given, of_callee, of_module
 from tensortrail.analyzer.places.moved_attributes import the_module_itself
 from tensortrail.analyzer.places.operations import combined, is_put_somewhere, written
 from tensortrail.analyzer.places.ranks import rank_after
@@ -53,6 +54,8 @@ def value_of_method(
         return moved(world_of, called, name, base, env)
     moved_tensor = is_put_somewhere(base) and name in names("only_tensors", "moved")
     if base.what is What.UNKNOWN and not (moved_tensor or is_of_tensors(name)):
+        if name in RUNS:
+            meet_the_given(world_of, called, base, env)
         return _of_unknown(called, name, base)
     return _of_tensor(world_of, called, name, base, env)
 
@@ -71,6 +74,9 @@ def _is_operation(name: str) -> bool:
 
 
 def _of_unknown(called: Called, name: str, base: Held) -> Held:
+    found = with_a_default(called, name, base)
+    if found is not None:
+        return found
     if name in names("modules", "leaf_getters"):
         return Held(What.MODULE, frozenset({Place(Where.OF, base.path)}), cls="leaf")
     if _is_operation(name):

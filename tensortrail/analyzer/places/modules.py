@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import replace
 
 from tensortrail.analyzer.places.called import Called
@@ -15,6 +16,7 @@ from tensortrail.analyzer.places.operations import as_operand, combined, follows
 from tensortrail.analyzer.places.results import Callee, demands_of, result_of
 from tensortrail.rules.places import MODEL, UNKNOWN_HELD, Held, Place, What, Where
 
+RUNS = frozenset({"forward", "generate"})
 _EXAMPLES = ("args", "example_inputs")
 """How functions that run a module call what they run it on."""
 
@@ -44,13 +46,26 @@ def _meet_what_was_moved(
     world_of: Evaluating, called: Called, module: Held, env: Environment
 ) -> None:
     """What was made without a device is given to a module that was moved to one."""
-    if module.moved is None or not follows_a_device(module):
-        return
+    if module.moved is not None and follows_a_device(module):
+        meet_parameters(world_of, called, module, env)
+
+
+def meet_parameters(world_of: Evaluating, called: Called, module: Held, env: Environment) -> None:
+    """What was made without a device is given to a module whose code is not known."""
     parameters = Held(What.TENSOR, module.places, path=module.path)
     for number, each in enumerate(called.operands):
         made = all(place.where is Where.DEFAULT for place in each.places)
         if each.what is What.TENSOR and each.places and made and not each.may_be_scalar:
             world_of.meetings.meet(called.node, MODEL, [parameters, each], env, False, number)
+
+
+def meet_the_given(world_of: Evaluating, called: Called, model: Held, env: Environment) -> None:
+    """The same of a model that the caller has passed: the file asks it for its parameters."""
+    func = called.node.func
+    asked = func.value if isinstance(func, ast.Attribute) and called.last_name in RUNS else func
+    of_caller = bool(model.places) and all(each.where is Where.OF for each in model.places)
+    if of_caller and model.moved is None and world_of.world.is_asked_as_module(asked):
+        meet_parameters(world_of, called, model, env)
 
 
 def of_module(world_of: Evaluating, called: Called, module: Held, env: Environment) -> Held:
@@ -75,6 +90,7 @@ def of_module(world_of: Evaluating, called: Called, module: Held, env: Environme
         callee = world_of.world.callee_of(module.cls, "forward") if module.cls else None
         if callee is None:
             _meet_what_was_moved(world_of, called, module, env)
+            meet_the_given(world_of, called, module, env)
         result = of_callee(world_of, called, callee, module)
         if result is not None and (result.places or result.parts):
             return result

@@ -207,6 +207,10 @@ def used_as_tensors(function: FunctionNode, world: World) -> set[str]:
     for cut in world.tree.nodes(ast.Subscript, function):
         if isinstance(cut.value, ast.Name) and _cuts_dimensions(cut.slice):
             found.add(cut.value.id)
+    for product in world.tree.nodes(ast.BinOp, function):
+        if isinstance(product.op, ast.MatMult):
+            sides = (product.left, product.right)
+            found.update(each.id for each in sides if isinstance(each, ast.Name))
     for call in world.tree.nodes(ast.Call, function):
         first = call.args[0] if call.args else None
         found.update(_taken_beside(call, world))

@@ -21,6 +21,7 @@ from tests.rules.judged import severity
         "torch.matmul(first, x)",
         "first.masked_fill(x, 0)",
         "first.index_select(0, x)",
+        "first @ x",
     ],
 )
 def test_what_only_a_tensor_is_asked_for(use: str) -> None:

@@ -170,3 +170,45 @@ def test_what_is_called_is_a_module_or_function() -> None:
     table = "nn.Embedding.from_pretrained(torch.eye(3))"
     assert severity("DEV530", source.format(made=table, used="self.rows(x)")) is None
     assert severity("DEV530", source.format(made="torch.eye(3)", used="self.rows * x")) is not None
+
+
+_GIVEN = """
+import torch
+from torch import nn
+
+class Scaled(nn.Module):
+    def __init__(self, weight: {said}, features):
+        super().__init__()
+        self.weight = weight
+        self.features = features
+
+    def forward(self, x: torch.Tensor):
+        made = {made}
+        return {used}
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "made", "used", "told"),
+    [
+        ("torch.Tensor", "self.features(x)", "made @ self.weight.unsqueeze(-1)", True),
+        ("torch.Tensor | float", "x.exp()", "made - self.weight", True),
+        (
+            "torch.Tensor | list[float]",
+            "x.exp()",
+            "torch.einsum('bm,m->b', made, self.weight)",
+            True,
+        ),
+        ("torch.Tensor", "x.exp()", "other(made, self.weight)", False),  # it may be moved there
+        ("torch.Tensor", "self.features(3)", "made @ self.weight", False),
+    ],
+)
+def test_what_is_given_and_meets_the_input(said: str, made: str, used: str, told: bool) -> None:
+    found = findings("DEV530", _GIVEN.format(said=said, made=made, used=used))
+    assert [each.told for each in found] == [told]
+    is_one = "may be" if "|" in said else "is"
+    assert f"{is_one} a tensor" in found[0].message
+
+
+def test_a_number_that_is_given_is_no_tensor() -> None:
+    assert not findings("DEV530", _GIVEN.format(said="float", made="x", used="made - self.weight"))

@@ -39,7 +39,9 @@ class FactoryWithoutDevice(Rule):
     combines it with
 
     - a parameter or buffer of the module, or the output of a submodule;
-    - an argument of a module's method, or of a function that reads the device of its arguments;
+    - an argument of a module's method, or of a function that reads the device of its arguments, or
+      what a function that is not known makes of such arguments;
+    - a model that is an argument, by calling it, if the function reads the device of its weights;
     - an argument of a library's function, if the tensor takes the shape of the argument, or if an
       object of a plain class stores the tensor;
     - a tensor that the function puts on a device;

@@ -8,7 +8,7 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices.shared.modules.attribute_reads import (
     meets_the_layers,
 )
-from tensortrail.rules.devices.shared.modules.kept_plainly import kept_tensors
+from tensortrail.rules.devices.shared.modules.kept_plainly import held_by, kept_tensors
 from tensortrail.rules.devices.shared.modules.made_in_place import (
     is_made_here,
     is_on_a_gpu,
@@ -17,6 +17,7 @@ from tensortrail.rules.devices.shared.modules.made_in_place import (
 )
 from tensortrail.rules.devices.shared.modules.registered_beside import beside_registered
 from tensortrail.rules.devices.shared.written_for.beforehand import need_not_move
+from tensortrail.rules.places import What
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import is_self
 
@@ -32,7 +33,8 @@ class PlainBesideBuffers(Rule):
     Only reported if the rule is selected (`--select DEV530`):
 
     - a tensor that was put on a device or came from the caller, in a class without buffers, unless
-      an operation takes it together with what a layer of the module gives;
+      an operation takes it together with what a layer of the module gives, or with the input of
+      `forward` and what is made of it;
     - a tensor made on a device after the module was built, or only passed to functions of other
       files;
     - modules that are built under `with torch.device(device):`;
@@ -120,6 +122,35 @@ class Counted(nn.Module):
             "    layer.register_buffer('order', torch.arange(n))\n"
             "    layer.register_buffer('scale', torch.ones(n))\n",
         ),
+        Bad(
+            """\
+import torch
+from torch import nn
+
+class Scaled(nn.Module):
+    def __init__(self, mean: torch.Tensor | float, features: nn.Module):
+        super().__init__()
+        self.mean = mean
+        self.features = features
+
+    def forward(self, x: torch.Tensor):
+        return self.features(x) - self.mean
+""",
+            lines=(7,),
+            instead="""\
+import torch
+from torch import nn
+
+class Scaled(nn.Module):
+    def __init__(self, mean: torch.Tensor | float, features: nn.Module):
+        super().__init__()
+        self.register_buffer("mean", torch.as_tensor(mean))
+        self.features = features
+
+    def forward(self, x: torch.Tensor):
+        return self.features(x) - self.mean
+""",
+        ),
     )
     good = (
         Good(
@@ -193,11 +224,13 @@ class Counted(nn.Module):
         lines = " and ".join(f"line {each.lineno}" for each in buffers[:2])
         are = "1 other is a buffer" if len(buffers) == 1 else f"{len(buffers)} others are buffers"
         others = f"; {are}, see {lines}" if buffers else ""
+        held = held_by(module, store)
+        is_one = "is" if held is not None and held.what is What.TENSOR else "may be"
         return self.finding(
             module,
             module.statement_of(store),
-            f"`{module.text(store)}` is a tensor in a plain attribute, which `.to()` does not move"
-            f"{others}",
+            f"`{module.text(store)}` {is_one} a tensor in a plain attribute, which `.to()` does "
+            f"not move{others}",
             severity=severity,
             trail=tuple((each, "registered as a buffer") for each in buffers[:2]),
             told=told,

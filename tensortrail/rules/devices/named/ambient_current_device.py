@@ -12,12 +12,11 @@ from tensortrail.rules.devices.shared.named import (
     decided_by,
     written,
 )
-from tensortrail.rules.devices.shared.named.at_hand import at_hand_in, shown_device
+from tensortrail.rules.devices.shared.named.at_hand import at_hand_in, is_setting, shown_device
 from tensortrail.rules.devices.shared.named.named_gpus import is_for_cuda, names_cuda
 from tensortrail.rules.devices.shared.named.process_groups import groups_before_devices
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import is_self
 from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.view import FunctionNode
 
@@ -34,8 +33,8 @@ class AmbientCurrentDevice(Rule):
     Looks at functions in which a device is available: a `device` parameter, `self.device`, an
     `Accelerator`, a `device_map` or the like. Reports in such a function, as notes:
 
-    - `"cuda"` and `.cuda()`, and if the rule is selected also beside `self.device`, and
-      `torch.autocast("cuda")`;
+    - `"cuda"` and `.cuda()`, beside `self.device` only if the function puts something there or the
+      rule is selected; and `torch.autocast("cuda")` if the rule is selected;
     - `"cuda" if torch.cuda.is_available() else "cpu"`, unless it replaces a missing device;
     - `current_device()`, `synchronize()` and `get_rng_state()`, if nothing tests for a GPU.
 
@@ -316,7 +315,6 @@ def both(x, device):
         self, module: Module, function: FunctionNode, at_hand: ast.AST
     ) -> Iterator[Finding]:
         shown = shown_device(module, at_hand)
-        own = isinstance(at_hand, ast.Attribute) and is_self(at_hand.value)  # a setting: a GPU
         for call, said in written.written_literals(module, function):
             meant = decided_by.moves(module, call, shown) or decided_by.decided(module, call, shown)
             if not meant and not decided_by.meets_given(module, call, shown):
@@ -328,7 +326,8 @@ def both(x, device):
                     severity=Severity.NOTE,
                     trail=[(at_hand, f"`{shown}` is at hand")],
                     fixes=[written.given_instead(module, call, said, shown)],
-                    told=not own and not decided_by.switches(module, function, call),
+                    told=not is_setting(module, function, at_hand, call)
+                    and not decided_by.switches(module, function, call),
                 )
 
     def _needs_a_gpu(

@@ -25,6 +25,8 @@ _OF_NO_TENSOR = pattern(
     r"|type\((\w+)\) (?:is|==) (?:int|float)|not (?:torch\.)?is_tensor\((\w+)\))"
 )
 """Conditions under which an argument is a number."""
+_NO_SUCH_KEY = pattern(r"[\w.]+\[.+\] is None")
+"""The condition under which `options.get(key, made)` gives what is made."""
 _NUMBERS = pattern(r"\b(?:int|float|bool|Number)\b")
 
 
@@ -57,6 +59,7 @@ def certainly(held: Held, function: FunctionNode, where: Where) -> Place | None:
         return None  # under this very condition it may lie elsewhere too
     left_out = {f"{name} is None" for name in optional_arguments(function)}
     chosen = place.given in left_out or is_choice(place.given, function)
+    chosen = chosen or bool(_NO_SUCH_KEY.fullmatch(place.given))
     return place if chosen or _asks_what_is_given(place.given, function) else None
 
 

@@ -97,7 +97,15 @@ def made_there(
     if (module.function_of(made) or module.top) is not function:
         return None
     device = device_expression(places, there, function, made)
+    if device and there.where is Where.OF and _is_run(module, function, there.subject):
+        device = f"next({there.subject}.parameters()).device"
     if not device or module.qualified(made.func).endswith("Tensor"):
         return None
     edit = device_given(module, made, device)
     return module.fix(f"make it on `{device}`", Safety.UNSAFE, edit) if edit else None
+
+
+def _is_run(module: Module, function: FunctionNode, name: str) -> bool:
+    """A model, which need not have a `device`."""
+    ways = (name, f"{name}.forward", f"{name}.generate")
+    return any(module.text(each.func) in ways for each in module.nodes(ast.Call, function))

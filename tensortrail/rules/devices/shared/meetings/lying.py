@@ -7,6 +7,7 @@ import re
 
 from tensortrail.patterns import pattern
 from tensortrail.rules.devices.shared.meetings.certain_places import certainly, excluded, same
+from tensortrail.rules.devices.shared.meetings.computed_of import computed_of
 from tensortrail.rules.devices.shared.meetings.following import follows, follows_if_given
 from tensortrail.rules.devices.shared.meetings.legal import is_index_of_what_follows, is_legal
 from tensortrail.rules.devices.shared.meetings.modelled import of_its_model
@@ -39,6 +40,7 @@ def out_of_place(
         there = follows(module, function, other) or _in_kernel(meeting, other)
         there = there or follows_if_given(module, function, other, made)
         there = there or _where_its_model_is(module, function, made, other)
+        there = there or computed_of(module, function, other)
         if there is not None and not _is_one_move(made, there):
             return made, there
     return None

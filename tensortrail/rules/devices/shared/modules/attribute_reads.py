@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from tensortrail.rules.devices.shared.meetings.computed_of import computed_of
+from tensortrail.rules.devices.shared.meetings.following import follows
+from tensortrail.rules.devices.shared.written_for.device_aware import is_forward
 from tensortrail.rules.devices.shared.written_for.preparing import prepares
-from tensortrail.rules.places import What, Where
+from tensortrail.rules.places import Held, What, Where
 from tensortrail.rules.shared.moves import MOVES
 from tensortrail.rules.shared.objects import called, is_self
 from tensortrail.rules.view import FunctionNode, Module
@@ -56,12 +59,33 @@ def _whole(module: Module, node: ast.expr) -> ast.expr:
 
 
 def _is_beside_an_output(module: Module, node: ast.expr) -> bool:
-    above, function = module.parent(node), module.function_of(node)
-    if not isinstance(above, ast.BinOp) or function is None:
+    function = module.function_of(node)
+    if function is None:
         return False
-    other = module.places(function).seen.get(above.right if above.left is node else above.left)
-    place = other.only if other is not None and other.what is What.TENSOR else None
-    return place is not None and place.where is Where.SELF and not place.given
+    seen = module.places(function).seen
+    others = [seen[each] for each in _beside(module, node) if each in seen]
+    return any(_goes_along(module, function, each) for each in others)
+
+
+def _beside(module: Module, node: ast.expr) -> Sequence[ast.expr]:
+    """`x` of `x * self.weight` and of `torch.einsum("bm,m->b", x, self.weight)`."""
+    above = module.parent(node)
+    if isinstance(above, ast.BinOp):
+        return (above.right if above.left is node else above.left,)
+    if not isinstance(above, ast.Call) or not module.qualified(above.func).startswith("torch."):
+        return ()
+    return [each for each in above.args if each is not node]
+
+
+def _goes_along(module: Module, function: FunctionNode, held: Held) -> bool:
+    """What a layer of the module gives, or what `forward` is given and makes of that."""
+    if held.what is not What.TENSOR or held.only is None or held.only.given:
+        return False
+    if held.only.where is Where.SELF:
+        return True
+    if not is_forward(module, function):
+        return False
+    return bool(follows(module, function, held) or computed_of(module, function, held))
 
 
 def _outside(

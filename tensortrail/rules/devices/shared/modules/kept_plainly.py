@@ -13,6 +13,8 @@ from tensortrail.rules.devices.shared.modules.moved_by_its_class import is_moved
 from tensortrail.rules.devices.shared.modules.other_arm import is_the_other_arm
 from tensortrail.rules.devices.shared.written_for.device_aware import sets_up
 from tensortrail.rules.places import Held, What, Where
+from tensortrail.rules.shared.annotations import names_said
+from tensortrail.rules.shared.functions import parameters
 from tensortrail.rules.shared.objects import called, is_self
 from tensortrail.rules.shared.placeholders import is_placeholder
 from tensortrail.rules.view import FunctionNode
@@ -101,7 +103,9 @@ def _is_kept_tensor(module: Module, cls: ast.ClassDef, store: ast.Attribute) -> 
     if function is None or function.name not in module.once(_setting_up, cls):
         return False
     held = held_by(module, store)
-    if held is None or held.what is not What.TENSOR or held.rank == 0:
+    if held is None or held.rank == 0:
+        return False
+    if held.what is not What.TENSOR and not _may_be_given_one(module, store):
         return False
     if _is_of_another_module(module, store):
         return False
@@ -114,6 +118,16 @@ def _is_kept_tensor(module: Module, cls: ast.ClassDef, store: ast.Attribute) -> 
 def held_by(module: Module, store: ast.Attribute) -> Held | None:
     function = module.function_of(store)
     return module.places(function).seen.get(store) if function is not None else None
+
+
+def _may_be_given_one(module: Module, store: ast.Attribute) -> bool:
+    """An argument that may be a tensor or something else, as in `mean: torch.Tensor | float`."""
+    function, value = module.function_of(store), getattr(module.statement_of(store), "value", None)
+    if function is None or not isinstance(value, ast.Name):
+        return False
+    own = next((each for each in parameters(function) if each.arg == value.id), None)
+    said = names_said(module, own.annotation) if own is not None and own.annotation else ()
+    return "torch.Tensor" in said
 
 
 def _is_of_another_module(module: Module, store: ast.Attribute) -> bool:

@@ -11,6 +11,7 @@ from tensortrail.rules.devices.shared.named.devices_said import (
 )
 from tensortrail.rules.devices.shared.written_for.preparing import prepares
 from tensortrail.rules.shared.functions import names_of_parameters
+from tensortrail.rules.shared.moves import MOVERS
 from tensortrail.rules.shared.objects import file_around
 from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Kind
@@ -47,6 +48,16 @@ def is_of_module(module: Module, function: FunctionNode) -> bool:
         return False
     facts = module.class_facts(cls)
     return facts is not None and facts.is_module
+
+
+def is_of_what_moves(module: Module, function: FunctionNode) -> bool:
+    """A method of a class with a `to` of its own: what it is given is mostly where its objects were
+    moved."""
+    cls = module.parent(function)
+    if not isinstance(cls, ast.ClassDef) or function.decorator_list or sets_up(function):
+        return False
+    facts = module.class_facts(cls) if function.name not in MOVERS else None
+    return facts is not None and "to" in facts.methods
 
 
 def is_in_module(module: Module, node: ast.AST) -> bool:

@@ -11,6 +11,7 @@ from tensortrail.rules.devices.shared.written_for.device_aware import (
     is_forward,
     is_in_a_file_of_devices,
     is_of_module,
+    is_of_what_moves,
     makes_on_devices,
     sets_up,
 )
@@ -48,7 +49,7 @@ def goes_along(
     if prepares(module, function):
         return False
     meant = is_of_module(module, function) and not sets_up(function)
-    meant = meant or makes_on_devices(module, function)
+    meant = meant or makes_on_devices(module, function) or is_of_what_moves(module, function)
     meant = meant or (not strict and is_in_a_file_of_devices(module, function))
     if meant and not is_passed_from_the_cpu(module, function, subject):
         return True
@@ -60,11 +61,11 @@ def goes_along(
 
 
 def _asks_for_the_device(module: Module, function: FunctionNode, subject: str) -> bool:
-    """The function puts something else on the device of the same argument: by `x.device`, or by
-    `x.new_zeros(n)`."""
+    """The function puts something else on the device of the same argument: by `x.device`, by
+    `x.new_zeros(n)`, or by `next(net.parameters()).device`."""
     return any(
         (node.attr == "device" or node.attr in _NEW)
-        and ast.unparse(node.value) == subject
+        and ast.unparse(node.value) in (subject, f"next({subject}.parameters())")
         and isinstance(module.parent(node), (ast.keyword, ast.Call, ast.Assign))
         for node in module.nodes(ast.Attribute, function)
     )

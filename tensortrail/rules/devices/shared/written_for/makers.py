@@ -52,14 +52,35 @@ def left_to_its_default(module: Module) -> Iterator[ast.Call]:
 
 
 def _left_to_that_of_another_file(module: Module) -> Iterator[ast.Call]:
-    """The same of functions that the file imports from beside it or from its own package."""
+    """The same of functions that the file imports from beside it or from its own package, and calls
+    of those that make a tensor without a device whatever they are given."""
     package = module.name.partition(".")[0]
     for statement in module.nodes(ast.ImportFrom):
         own = statement.level or (package and (statement.module or "").split(".")[0] == package)
         names = [each.asname or each.name for each in statement.names] if own else []
         for call in module.calls(*(each for each in names if each.islower())):
-            if isinstance(call.func, ast.Name) and _leaves_out_a_device(module, call):
+            if not isinstance(call.func, ast.Name):
+                continue
+            if _leaves_out_a_device(module, call) or _makes_without_one(module, call):
                 yield call
+
+
+def _makes_without_one(module: Module, call: ast.Call) -> bool:
+    around = module.function_of(call)
+    if around is None or any(each.arg == "device" for each in call.keywords):
+        return False
+    return module.about(module.qualified(call.func), gives_what_it_makes) is True
+
+
+def gives_what_it_makes(module: Module, function: ast.AST) -> bool:
+    """A function of another file makes a tensor without a device, and gives something back."""
+    if not isinstance(function, _FUNCTIONS):
+        return False
+    makes = any(
+        not any(each.arg in ("device", None) for each in call.keywords)
+        for call in module.calls(*FACTORIES, inside=function)
+    )
+    return makes and any(each.value is not None for each in module.nodes(ast.Return, function))
 
 
 def _leaves_out_a_device(module: Module, call: ast.Call) -> bool:
