@@ -98,3 +98,29 @@ def test_a_child_process(tmp_path: Path, method: str) -> None:
     assert code == 0
     assert "error DEV502  prog.py:4" in told
     assert "  process child ended with RuntimeError at prog.py:4, and the program went on" in told
+
+
+POOL = """
+from concurrent.futures import ThreadPoolExecutor
+def handled(future):
+    try:
+        future.result()
+    except RuntimeError:
+        pass
+with ThreadPoolExecutor(1) as pool:
+    {submitted}
+"""
+
+
+@pytest.mark.parametrize("submitted", ["pool.submit(fails)", "kept = pool.submit(fails)"])
+def test_a_task_of_a_pool_whose_result_nobody_read(tmp_path: Path, submitted: str) -> None:
+    code, told = traced(tmp_path, POOL.format(submitted=submitted))
+    assert code == 0
+    assert "error DEV502  prog.py:4" in told
+    assert "a task whose result nobody read ended with RuntimeError at prog.py:4, and" in told
+
+
+def test_a_task_of_a_pool_whose_failure_was_handled(tmp_path: Path) -> None:
+    code, told = traced(tmp_path, POOL.format(submitted="handled(pool.submit(fails))"))
+    assert code == 0
+    assert "nobody read" not in told
