@@ -124,3 +124,24 @@ def test_a_task_of_a_pool_whose_failure_was_handled(tmp_path: Path) -> None:
     code, told = traced(tmp_path, POOL.format(submitted="handled(pool.submit(fails))"))
     assert code == 0
     assert "nobody read" not in told
+
+
+WORKERS = """
+class Items(torch.utils.data.Dataset):
+    def __len__(self):
+        return 4
+    def __getitem__(self, index):
+        return torch.ones(3) @ torch.ones(4)
+for batch in torch.utils.data.DataLoader(Items(), num_workers=2):
+    pass
+"""
+
+
+def test_workers_that_end_with_the_program_are_no_problem(tmp_path: Path) -> None:
+    code, told = traced(tmp_path, WORKERS)
+    assert code == 1
+    assert "not ended" not in told
+    assert "abruptly" not in told
+    report = warm.run(["-m", "tensortrail", "report", "run"], tmp_path).stdout
+    assert "problem" not in report
+    assert "without a recorded end" not in report
