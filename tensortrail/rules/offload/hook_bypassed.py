@@ -175,14 +175,16 @@ def scaled(layer, factor):
         were, their = ("were", "their") if len(names) > 1 else ("was", "its")
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         kept = str(events[0].facts.get("kept_in") or "memory")
+        done = "replaced" if events[0].facts.get("lost") == "replaced" else "written"
         return self.finding_in_run(
             timeline,
             events[0],
-            f"`{names[0]}`{more} {were} written while {their} hook had loaded "
+            f"`{names[0]}`{more} {were} {done} while {their} hook had loaded "
             f"{'them' if len(names) > 1 else 'it'}: the hook discards the new values and loads the "
             f"old ones from {kept} the next time",
             severity=Severity.WARNING,
             confidence=Confidence.HIGH,
+            fixes=[Fix(BEFORE, Safety.DISPLAY, ())],
             evidence={"weights": str(len(names)), "kept in": kept},
         )
 

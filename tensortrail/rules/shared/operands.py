@@ -87,8 +87,9 @@ def called(timeline: Timeline, operand: Operand) -> str:
         return f"`{timeline.name(operand.storage)}`"
     if operand.variable:
         return f"`{operand.variable}`"
-    shape = dimensions(operand.shape)
-    return f"{operand.type_name or 'tensor'} {shape} ({_argument(operand.arg)})"
+    kind = operand.type_name or "tensor"
+    told = f"{kind} {dimensions(operand.shape)}" if operand.shape else f"scalar {kind}"
+    return f"{told} ({_argument(operand.arg)})"
 
 
 def _argument(arg: str) -> str:

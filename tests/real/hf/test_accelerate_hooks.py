@@ -192,6 +192,17 @@ with align_module_device(model.head):
     assert "thrown away as it was written" in seen.steps
 
 
+def test_what_is_put_in_its_place_while_a_hook_has_brought_it_is_lost(tmp_path: Path) -> None:
+    source = f"""{MODEL}{SPREADS["cpu_offload"].replace("cuda:0", "cpu")}
+with align_module_device(model.head):  # flagged
+    model.head.weight = torch.nn.Parameter(torch.zeros(2, 8))
+with align_module_device(model.head):
+    assert model.head.weight.any()
+"""
+    seen = watched(tmp_path, source, "OFF105", GPUS)
+    assert "`head.weight` was replaced while its hook had loaded it" in seen.only.message
+
+
 @pytest.mark.parametrize(
     ("device", "write"),
     [
