@@ -20,6 +20,11 @@ BEFORE = (
     "`accelerate.hooks.remove_hook_from_submodules(model)`, and offload the model again"
 )
 
+TAKEN_OFF = (
+    "leave the hook on its module as long as that is used: without it, what was loaded onto meta "
+    "has no values; or load the weights again, to where they are used"
+)
+
 
 class HookBypassed(Rule):
     """An offloaded weight is used while its module does not run, so no hook has loaded it.
@@ -211,6 +216,8 @@ def _kept(hook: Mapping[str, Any]) -> str:
 def _brought(timeline: Timeline, event: Event, left: Operand) -> Fix | None:
     """Around the statement where the program itself takes the weight; else the module is named."""
     hook = left.hook
+    if hook.get("why") == "removed":
+        return Fix(TAKEN_OFF, Safety.DISPLAY, ())
     if hook.get("why") != "bypassed":
         return None
     around = None

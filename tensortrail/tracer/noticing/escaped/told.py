@@ -80,6 +80,18 @@ def first_line(function: Function) -> int:
     return min([function.lineno, *(each.lineno for each in function.decorator_list)])
 
 
+def calls_above(frame: FrameType, line: int, name: str) -> Iterator[tuple[ast.Call, str]]:
+    """Calls of that name in the program's function that runs, above the line, with their places."""
+    file = frame.f_code.co_filename
+    tree = tree_of(file) if OWNERS[file] == USER else None
+    first = frame.f_code.co_firstlineno
+    for node in ast.walk(tree) if tree else ():
+        if isinstance(node, ast.Call) and first <= node.lineno < line:
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+            if name in (called, getattr(node.func, "id", "")):
+                yield node, at(file, node.lineno)
+
+
 def inside(function: ast.AST) -> Iterator[ast.AST]:
     """Its nodes, without those of functions in it."""
     for node in ast.iter_child_nodes(function):
