@@ -125,6 +125,8 @@ def not_brought(hook: Mapping[str, Any]) -> str:
                 f"{name} on {module} is no longer called: the module's forward was replaced by "
                 f"{hook.get('by')}"
             )
+        case "added":
+            return f"it has no hook, as it came into {module} after the hooks ({name}) were put on"
         case "moved":
             return f"{name} on {module} sends inputs to {device} and leaves weights where they are"
         case _:
