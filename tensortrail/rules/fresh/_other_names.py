@@ -38,8 +38,9 @@ def changes(load: Event) -> Iterator[Fix]:
         yield Fix(UNWRAPPED if by == PEFT else INNER, Safety.DISPLAY, ())
     elif begins is not None:
         theirs, own = (each.rstrip(".") for each in begins)
-        mapping = f'key_mapping={{r"^{theirs}\\.": "{own}."}}'
-        told = f"`{mapping}`" if by.endswith(FROM_PRETRAINED) else "rename the keys before the load"
+        mapping = f'{{r"^{theirs}\\.": "{own}."}}'
+        given = f"give `from_pretrained` a key_mapping, {mapping}"
+        told = given if by.endswith(FROM_PRETRAINED) else "rename the keys before the load"
         yield Fix(told, Safety.DISPLAY, ())
 
 

@@ -17,8 +17,8 @@ from tensortrail.rules.shared.operands import Operand, not_brought, operands
 from tensortrail.rules.shared.sentences import first_of
 
 BEFORE = (
-    "change it before the model is offloaded; or take the hooks off first, "
-    "`accelerate.hooks.remove_hook_from_submodules(model)`, and offload the model again"
+    "change it before the model is offloaded; or take the hooks off first, with "
+    "remove_hook_from_submodules of accelerate.hooks, and offload the model again"
 )
 
 OTHERWISE = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import Any
 
 from tensortrail.tracer.events.recorder import Recorder
@@ -22,6 +23,10 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
 
 def _leaves(recorder: Recorder) -> None:
-    here = os.getcwd()
+    with suppress(OSError):  # it was removed
+        _note(recorder, os.getcwd())
+
+
+def _note(recorder: Recorder, here: str) -> None:
     if all(folder != here for folder, _ in LEFT):
         LEFT.append((here, recorder.user_here()))
