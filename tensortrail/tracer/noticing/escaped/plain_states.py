@@ -33,7 +33,7 @@ def plain_state(error: BaseException, _: Storages) -> dict[str, Any] | None:
 def _plain_part(optimizer: Optimizer) -> str:
     for weight, state in optimizer.state.items():
         for name, value in state.items() if isinstance(state, dict) else ():
-            whole = type(value).__name__ != SHARDED and getattr(value, "ndim", 0)
+            whole = type(value).__name__ != SHARDED and getattr(value, "ndim", 0) > 0
             if type(weight.data).__name__ == SHARDED and whole:
                 return str(name)
     return ""
