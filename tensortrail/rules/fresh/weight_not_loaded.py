@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Did, Rule, Timeline
 from tensortrail.rules.fresh._other_names import changes, renamed, twice
 from tensortrail.rules.shared.lines import doer
@@ -97,7 +97,7 @@ class WeightNotLoaded(Rule):
             lacks,
             severity=Severity.ERROR if other else Severity.NOTE if note else Severity.WARNING,
             confidence=Confidence.HIGH if other else Confidence.MEDIUM,
-            fixes=[*changes(load)],
+            fixes=[*changes(load), *_unprefixed(load, other)],
             met=[each.storage for each in left],
             evidence={"weights": str(len(left))},
         )
@@ -112,6 +112,12 @@ def _prefixed(load: Event) -> str:
     if len(firsts) != 1 or firsts & roots or not roots.issuperset(seconds):
         return ""
     return f"its keys begin with `{firsts.pop()}.`, which those of the model do not"
+
+
+def _unprefixed(load: Event, other: bool) -> Iterator[Fix]:
+    if other and _prefixed(load):
+        told = "save the state dict of the model itself, not that of what holds it; or take the "
+        yield Fix(f"{told}prefix off the keys before the load", Safety.DISPLAY, ())
 
 
 def _is_a_part(load: Event) -> bool:

@@ -24,6 +24,7 @@ from tensortrail.tracer.noticing.escaped.left_folders import left_folder
 from tensortrail.tracer.noticing.escaped.local_sizes import local_size
 from tensortrail.tracer.noticing.escaped.lost_items import lost_item
 from tensortrail.tracer.noticing.escaped.lost_leaves import lost_leaf
+from tensortrail.tracer.noticing.escaped.meshes_apart import meshes_apart
 from tensortrail.tracer.noticing.escaped.missed_targets import missed_targets
 from tensortrail.tracer.noticing.escaped.missing_rows import missing_row
 from tensortrail.tracer.noticing.escaped.missing_weights import missing_weights
@@ -81,6 +82,7 @@ LOOKS: tuple[Callable[[BaseException, Storages], dict[str, Any] | None], ...] = 
     hooked_activation,
     late_item,
     left_folder,
+    meshes_apart,
     plain_state,
     refused_size,
     shared_file,
