@@ -203,6 +203,14 @@ model(ids)  # fails in forward
     assert "came into model after the hooks" in seen.only.message
 
 
+def test_a_hook_that_moves_its_model_in_compiled_code_is_no_hand(tmp_path: Path) -> None:
+    source = f"""{MODEL}
+model, hook = accelerate.cpu_offload_with_hook(model, torch.device("cuda:0"))
+torch.compile(model, backend="eager")(ids)
+"""
+    assert not watched(tmp_path, source, "DEV509", GPUS).found
+
+
 def test_what_is_put_in_its_place_while_a_hook_has_brought_it_is_lost(tmp_path: Path) -> None:
     source = f"""{MODEL}{SPREADS["cpu_offload"].replace("cuda:0", "cpu")}
 with align_module_device(model.head):  # flagged
