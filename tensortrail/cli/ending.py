@@ -64,6 +64,7 @@ class Ending:
         if os.getpid() != self._pid:
             return  # a forked child
         running = self._running
+        running.leaves_children()
         running.stop()
         if running.header.get("rank") not in (None, 0):
             return

@@ -43,6 +43,26 @@ def test_what_the_initialiser_left_is_used(tmp_path: Path) -> None:
     )
 
 
+def test_the_file_has_other_names(tmp_path: Path) -> None:
+    source = f"""
+state = {{key.replace("body", "trunk"): value for key, value in torch.load(whole).items()}}
+net.load_state_dict(state, strict=False)  {MARK}
+net(x)"""
+    message = program(tmp_path, "NEW311", source).only.message
+    assert ", whose keys begin with `trunk.` there and with `body.` in the model: " in message
+
+
+def test_the_model_is_wrapped_twice(tmp_path: Path) -> None:
+    source = f"""
+once = nn.ModuleDict({{"model": Net()}})
+twice = nn.ModuleDict({{"model": nn.ModuleDict({{"model": Net()}})}})
+twice.load_state_dict(once.state_dict(), strict=False)  {MARK}
+twice["model"]["model"](x)"""
+    finding = program(tmp_path, "NEW311", source).only
+    assert "the model is wrapped twice, its names begin with `model.model.`" in finding.message
+    assert "the model inside the outer wrapper" in finding.fixes[0].description
+
+
 @pytest.mark.parametrize(
     ("source", "severity"),
     [

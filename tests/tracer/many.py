@@ -1,4 +1,4 @@
-"""A run of several ranks, written by hand: one of them differs, one has no end."""
+"""A run of several ranks, written by hand: one differs, one has no end, one has an exit code."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tensortrail.rules.timeline import Did
 from tensortrail.tracer.trail.last_state import Standing
 from tests.tracer.exports.trails import LIBRARY, NOWHERE, Recording
 
-RANKS, ODD, SILENT = 8, 5, 2
+RANKS, ODD, SILENT, GONE = 8, 5, 2, 6
 STEPS = 40
 
 
 def many_ranks_in(folder: Path) -> Path:
     """Every rank moves a weight to its GPU and takes outputs back; one leaves the weight where it
-    was and comes late to the others, and one has no end."""
+    was and comes late to the others, one has no end, and one ends with an exit code."""
     with pytest.MonkeyPatch.context() as patch:
         for rank in range(RANKS):
             _record(folder, patch, rank)
@@ -46,4 +46,5 @@ def _record(folder: Path, patch: pytest.MonkeyPatch, rank: int) -> None:
         run.writer.flush()
         Standing(str(run.path)).began("all_reduce", "train.py", 15)
     else:
+        run.writer.outcome = "exit code 3" if rank == GONE else ""
         run.writer.close()

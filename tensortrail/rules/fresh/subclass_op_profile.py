@@ -3,8 +3,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.findings import Confidence, Finding, Severity
-from tensortrail.rules import Bad, ClassFacts, Did, Good, Module, Rule, Timeline
+from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
+from tensortrail.rules import Bad, ClassFacts, Did, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.fresh._classes import by_class, class_of, questions, short, with_class
 from tensortrail.rules.fresh._profiles import (
     FACTORY_OPS,
@@ -23,6 +23,11 @@ from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import by_line
 
 _PINNING = ("aten.is_pinned", "aten._pin_memory")
+_COMPUTE = "compute with a plain tensor: `.dequantize()` of a quantized one"
+_MERGE = (
+    "merge the adapter before the weights are quantized; or quantize them before `get_peft_model`, "
+    "which then makes layers that can merge"
+)
 _FSDP = ("aten.split", "aten.as_strided", "aten.new_zeros")
 
 
@@ -292,5 +297,15 @@ class Base(torch.Tensor):
                 f"`{kind}` does not answer `{event.op}`: {first_line(event)}",
                 severity=severity,
                 confidence=confidence,
+                fixes=[Fix(each, Safety.DISPLAY, ()) for each in _changes(event)],
                 evidence={"attempts": str(len(events))},
             )
+
+
+def _changes(event: Event) -> Iterator[str]:
+    """A value can be computed otherwise; what is written in place has to stay what it is."""
+    by = event.by
+    if by is not None and "/peft/" in by.file.replace("\\", "/") and "merge" in (by.function or ""):
+        yield _MERGE
+    elif not event.op.endswith("_"):
+        yield _COMPUTE

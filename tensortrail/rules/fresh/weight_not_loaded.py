@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Did, Rule, Timeline
+from tensortrail.rules.fresh._other_names import changes, renamed, twice
 from tensortrail.rules.shared.lines import doer
 from tensortrail.rules.shared.loads import file_of, is_of_another_class
 from tensortrail.rules.shared.operands import named
@@ -79,10 +80,11 @@ class WeightNotLoaded(Rule):
         read = f"{doer(first)} reads the initial values"
         if first.op == _AT_THE_END:
             read = "nothing has read or replaced the initial values"
-        lacks = f"{file} has no values for {names}: {read}"
+        named_otherwise = renamed(load)
+        lacks = f"{file} has no values for {names}{named_otherwise}: {read}"
         if other:
             weights, missing = (int(load.facts[key]) for key in ("weights", "missing"))
-            why = _prefixed(load) or "it is the checkpoint of another class"
+            why = _prefixed(load) or twice(load) or "it is the checkpoint of another class"
             lacks = (
                 f"{file} fits {weights - missing} of {weights} weights of "
                 f"{load.facts.get('model')}, and {load.facts['unused_count']} of its keys fit "
@@ -95,6 +97,7 @@ class WeightNotLoaded(Rule):
             lacks,
             severity=Severity.ERROR if other else Severity.NOTE if note else Severity.WARNING,
             confidence=Confidence.HIGH if other else Confidence.MEDIUM,
+            fixes=[*changes(load), *_unprefixed(load, other)],
             met=[each.storage for each in left],
             evidence={"weights": str(len(left))},
         )
@@ -111,7 +114,14 @@ def _prefixed(load: Event) -> str:
     return f"its keys begin with `{firsts.pop()}.`, which those of the model do not"
 
 
+def _unprefixed(load: Event, other: bool) -> Iterator[Fix]:
+    if other and _prefixed(load):
+        told = "save the state dict of the model itself, not that of what holds it; or take the "
+        yield Fix(f"{told}prefix off the keys before the load", Safety.DISPLAY, ())
+
+
 def _is_a_part(load: Event) -> bool:
     """A small one that fits wholly: an adapter, one of several files."""
     weights, missing = (load.facts.get(key, 0) for key in ("weights", "missing"))
-    return not load.facts.get("unused_count") and missing > weights / 2
+    by_peft = load.by is not None and "/peft/" in load.by.file.replace("\\", "/")
+    return not load.facts.get("unused_count") and (missing > weights / 2 or by_peft)

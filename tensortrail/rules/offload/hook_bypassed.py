@@ -8,17 +8,24 @@ from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.offload._captured import captured, onloads
 from tensortrail.rules.shared.device_maps import kept_on
 from tensortrail.rules.shared.failures import was_handled
+from tensortrail.rules.shared.history import placing
 from tensortrail.rules.shared.hook_events import hooks_telling
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.lines import by_line
+from tensortrail.rules.shared.lines import by_line, place
 from tensortrail.rules.shared.mends import brought_around
 from tensortrail.rules.shared.operands import Operand, not_brought, operands
 from tensortrail.rules.shared.sentences import first_of
 
 BEFORE = (
-    "change it before the model is offloaded; or take the hooks off first, "
-    "`accelerate.hooks.remove_hook_from_submodules(model)`, and offload the model again"
+    "change it before the model is offloaded; or take the hooks off first, with "
+    "remove_hook_from_submodules of accelerate.hooks, and offload the model again"
 )
+
+OTHERWISE = {
+    "removed": "leave the hook on its module as long as that is used: without it, what was loaded "
+    "onto meta has no values; or load the weights again, to where they are used",
+    "added": "add it before the model is offloaded, or offload the model again afterwards",
+}
 
 
 class HookBypassed(Rule):
@@ -161,7 +168,7 @@ def scaled(layer, factor):
             timeline,
             event,
             f"`{event.op}`{inside} is given `{hook.get('parameter')}`, which is on {left.device}"
-            f"{silent}: {not_brought(hook)}{_kept(hook)}",
+            f"{silent}{_made(timeline, event, left)}: {not_brought(hook)}{_kept(hook)}",
             severity=Severity.WARNING if caught else Severity.ERROR,
             confidence=Confidence.HIGH,
             about=left.storage,
@@ -175,14 +182,16 @@ def scaled(layer, factor):
         were, their = ("were", "their") if len(names) > 1 else ("was", "its")
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         kept = str(events[0].facts.get("kept_in") or "memory")
+        done = "replaced" if events[0].facts.get("lost") == "replaced" else "written"
         return self.finding_in_run(
             timeline,
             events[0],
-            f"`{names[0]}`{more} {were} written while {their} hook had loaded "
+            f"`{names[0]}`{more} {were} {done} while {their} hook had loaded "
             f"{'them' if len(names) > 1 else 'it'}: the hook discards the new values and loads the "
             f"old ones from {kept} the next time",
             severity=Severity.WARNING,
             confidence=Confidence.HIGH,
+            fixes=[Fix(BEFORE, Safety.DISPLAY, ())],
             evidence={"weights": str(len(names)), "kept in": kept},
         )
 
@@ -191,6 +200,8 @@ def _left(timeline: Timeline, event: Event) -> Operand | None:
     """An operand that a hook should have brought. On the CPU it may serve, if nothing raised."""
     for operand in operands(timeline, event):
         brings = operand.hook and operand.hook.get("why") != "moved"
+        if brings and _was_moved(timeline, event, operand):
+            continue
         if brings and (event.did is Did.ERROR or operand.device == "meta"):
             return operand
     return None
@@ -201,6 +212,22 @@ def _function(event: Event) -> str:
     return "" if function == "<module>" else function
 
 
+def _was_moved(timeline: Timeline, event: Event, operand: Operand) -> bool:
+    """A weight without a hook lies where the program put it: no hook was to bring it."""
+    if operand.hook.get("why") != "added" or operand.storage is None:
+        return False
+    history = timeline.history(operand.storage, event)
+    return any(each.did is Did.MOVE for each in placing(history))
+
+
+def _made(timeline: Timeline, event: Event, left: Operand) -> str:
+    """The line that made a weight which came too late for a hook."""
+    if left.hook.get("why") != "added" or left.storage is None:
+        return ""
+    placed = placing(timeline.history(left.storage, event))
+    return f", made{place(placed[-1].site)}" if placed and placed[-1].site else ""
+
+
 def _kept(hook: Mapping[str, Any]) -> str:
     """The file that holds the values, if they are not in memory."""
     return f"; its values are in {hook['kept_in']}" if hook.get("kept_in") else ""
@@ -209,6 +236,8 @@ def _kept(hook: Mapping[str, Any]) -> str:
 def _brought(timeline: Timeline, event: Event, left: Operand) -> Fix | None:
     """Around the statement where the program itself takes the weight; else the module is named."""
     hook = left.hook
+    if hook.get("why") in OTHERWISE:
+        return Fix(OTHERWISE[str(hook["why"])], Safety.DISPLAY, ())
     if hook.get("why") != "bypassed":
         return None
     around = None

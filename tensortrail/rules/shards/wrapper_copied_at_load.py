@@ -8,13 +8,16 @@ from tensortrail.rules.shared.failures import note_if_handled
 from tensortrail.rules.shared.mends import edited
 from tensortrail.rules.shared.sentences import first_of
 
+SHARDED = "DTensor"
+
 
 class WrapperCopiedAtLoad(Rule):
     """Quantized or sharded weights are loaded into a model whose weights are plain tensors.
 
     ## What it does
     In a recorded run, reports the `load_state_dict` that failed because the values are wrapper
-    tensors (of torchao, `DTensor`) and the parameters of the model are not.
+    tensors (of torchao, `DTensor`) and the parameters of the model are not. Also the other way
+    round: plain values for a model that was quantized before the load.
 
     Reported as a note: a failure that the program catches.
 
@@ -51,17 +54,30 @@ class WrapperCopiedAtLoad(Rule):
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         for event in timeline.events(Did.ERROR):
-            wrappers = [each for each in event.facts.get("wrappers", ()) if len(each) == 2]
-            refused = str(event.facts.get("message", ""))
-            named = [each for each in wrappers if f'"{each[0]}"' in refused]
-            if named:
-                yield self._found(timeline, event, named)
+            if given := _refused(event, "wrappers"):
+                yield self._found(timeline, event, given)
+            own = [each for each in _refused(event, "wrapped") if each[1] != SHARDED]
+            if own:
+                yield self._plain(timeline, event, own)
+
+    def _plain(self, timeline: Timeline, event: Event, wrapped: list[list[str]]) -> Finding:
+        names = first_of([f"`{name}`" for name, _ in wrapped], 3, len(wrapped))
+        kinds = " and ".join(f"`{kind}`" for kind in dict.fromkeys(kind for _, kind in wrapped))
+        are, tensors = ("is", "a plain tensor") if len(wrapped) == 1 else ("are", "plain tensors")
+        return self.finding_in_run(
+            timeline,
+            event,
+            f"{names} {are} {tensors} in the state dict, but of {kinds} in the model: the load "
+            "cannot copy a plain tensor into a wrapper",
+            severity=note_if_handled(timeline, event),
+            fixes=[Fix("load the plain weights before they are quantized", Safety.DISPLAY, ())],
+        )
 
     def _found(self, timeline: Timeline, event: Event, wrappers: list[list[str]]) -> Finding:
         names = first_of([f"`{name}`" for name, _ in wrappers], 3, len(wrappers))
         kinds = " and ".join(f"`{kind}`" for kind in dict.fromkeys(kind for _, kind in wrappers))
         are = "is" if len(wrappers) == 1 else "are"
-        sharded = "DTensor" in kinds
+        sharded = SHARDED in kinds
         return self.finding_in_run(
             timeline,
             event,
@@ -70,6 +86,13 @@ class WrapperCopiedAtLoad(Rule):
             severity=note_if_handled(timeline, event),
             fixes=[_gathered() if sharded else _assigned(timeline, event)],
         )
+
+
+def _refused(event: Event, fact: str) -> list[list[str]]:
+    """Names with their classes, of those that the message names."""
+    said = str(event.facts.get("message", ""))
+    known = [each for each in event.facts.get(fact, ()) if len(each) == 2]
+    return [each for each in known if f'"{each[0]}"' in said]
 
 
 def _gathered() -> Fix:

@@ -39,6 +39,8 @@ class Operand:
     """The name of a buffer that no state dict has."""
     hidden: Mapping[str, Any] = field(default_factory=dict)
     """The plain list that hides the layer it belongs to from the model, and its line."""
+    left_out: tuple[str, Site] | None = None
+    """Its name and the line, where `functional_call` was not given another one in its place."""
     behind: tuple[Site, ...] = ()
     """The lines that the value came through, the nearest first."""
 
@@ -68,8 +70,16 @@ def _operand(timeline: Timeline, process: str, given: Mapping[str, Any]) -> Oper
         tuple(map(str, given.get("names", ()))),
         str(given.get("unsaved", "")),
         hidden if isinstance(hidden, Mapping) else {},
+        _left_out(given.get("left out")),
         tuple(_sites(given.get("behind"))),
     )
+
+
+def _left_out(told: object) -> tuple[str, Site] | None:
+    match told:
+        case [str(name), str(file), int(line)] if line > 0:
+            return name, Site(file, line)
+    return None
 
 
 def _sites(behind: object) -> Iterator[Site]:
@@ -87,8 +97,9 @@ def called(timeline: Timeline, operand: Operand) -> str:
         return f"`{timeline.name(operand.storage)}`"
     if operand.variable:
         return f"`{operand.variable}`"
-    shape = dimensions(operand.shape)
-    return f"{operand.type_name or 'tensor'} {shape} ({_argument(operand.arg)})"
+    kind = operand.type_name or "tensor"
+    told = f"{kind} {dimensions(operand.shape)}" if operand.shape else f"scalar {kind}"
+    return f"{told} ({_argument(operand.arg)})"
 
 
 def _argument(arg: str) -> str:
@@ -124,6 +135,8 @@ def not_brought(hook: Mapping[str, Any]) -> str:
                 f"{name} on {module} is no longer called: the module's forward was replaced by "
                 f"{hook.get('by')}"
             )
+        case "added":
+            return f"it has no hook, as it came into {module} after the hooks ({name}) were put on"
         case "moved":
             return f"{name} on {module} sends inputs to {device} and leaves weights where they are"
         case _:

@@ -14,6 +14,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -94,7 +95,7 @@ def _events(rank: RunTimeline, started: float) -> Any:
 
 
 def _rank(rank: RunTimeline, started: float) -> dict[str, Any]:
-    last = max(ends(rank, rank.began - started), key=_seen)
+    last = max(_ends(rank, started), key=_seen)
     stand, site = last.stand, last.site
     return {
         "label": rank.label,
@@ -102,6 +103,7 @@ def _rank(rank: RunTimeline, started: float) -> dict[str, Any]:
         "last": last.last,
         "events": sum(len(each.part.rows) for each in rank.processes),
         "closed": all(each.part.closed for each in rank.processes),
+        "how": last.how or None,
         "file": site.file if site else None,
         "line": site.line if site else None,
         "collectives": stand.count if stand else None,
@@ -110,9 +112,16 @@ def _rank(rank: RunTimeline, started: float) -> dict[str, Any]:
     }
 
 
-def _seen(end: End) -> tuple[bool, float]:
-    """Of a rank and its children, one that has no end tells more."""
-    return not end.closed, end.last
+def _ends(rank: RunTimeline, started: float) -> Iterator[End]:
+    """Children of a rank end as they please, if they end."""
+    for process, end in zip(rank.processes, ends(rank, rank.began - started), strict=True):
+        is_child = process.part.header.get("parent") is not None
+        yield replace(end, how="") if is_child and end.closed else end
+
+
+def _seen(end: End) -> tuple[bool, bool, float]:
+    """Of a rank and its children, one without an end tells more, then one that did not end well."""
+    return not end.closed, bool(end.how), end.last
 
 
 def _finding(each: Finding) -> dict[str, Any]:
@@ -147,8 +156,8 @@ def _whole(value: object) -> int:
 COLUMNS: Mapping[str, Mapping[str, str]] = {
     RANKS: {
         "label": "string", "began": "float64", "last": "float64", "events": "int64",
-        "closed": "bool", "file": "string", "line": "int64", "collectives": "int64",
-        "op": "string", "inside": "bool",
+        "closed": "bool", "how": "string", "file": "string", "line": "int64",
+        "collectives": "int64", "op": "string", "inside": "bool",
     },
     FINDINGS: {
         "code": "string", "name": "string", "severity": "string", "message": "string",

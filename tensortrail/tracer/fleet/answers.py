@@ -19,7 +19,7 @@ LINES = 12
 TITLES = {
     "placement": "Placement", "moves": "Bytes", "findings": "Findings",
     "collectives": "Calls of collectives", "waits": "Time in collectives",
-    "silent": "Without an end",
+    "silent": "Ended early",
 }  # fmt: skip
 ALIKE = "all ranks alike"
 
@@ -55,7 +55,7 @@ def text(told: Answers, program: str) -> str:
 
 def _nothing(name: str) -> str:
     if name == "silent":
-        return "none: every rank ended"
+        return "none: every rank ended well"
     return "none was recorded" if name == "waits" else ALIKE
 
 
@@ -115,17 +115,27 @@ def _waited(row: Mapping[str, Any]) -> str:
 
 
 def _silent(rows: Rows, began: float) -> Iterator[str]:
-    """Those that were seen last at one place in one collective share a line."""
+    """Those that ended alike, or were seen last at one place in one collective, share a line."""
     groups: dict[tuple[Any, ...], Rows] = {}
     for row in rows:
         where = tuple(row[key] for key in ("file", "line", "collectives", "op", "inside"))
-        groups.setdefault(where, []).append(row)
-    for turn, ((file, line, count, op, inside), alike) in enumerate(groups.items()):
+        groups.setdefault((_stopped(row), *where), []).append(row)
+    for turn, ((stopped, file, line, count, op, inside), alike) in enumerate(groups.items()):
         at = f" at {short(file)}:{line}" if file else ""
         stood = f", {'inside' if inside else 'past'} collective {count}, {op}" if count else ""
         first = " first" if not turn else ""
         seen = f"after {alike[0]['last'] - began:.1f} s{at}{stood}"
-        yield f"{_named([row['rank'] for row in alike])} stopped{first}, {seen}"
+        yield f"{_named([row['rank'] for row in alike])} {stopped}{first}, {seen}"
+
+
+def _stopped(row: Mapping[str, Any]) -> str:
+    """`ended with exit code 7`, `failed with ValueError`, or `stopped` where there is no end."""
+    if not row["closed"]:
+        return "stopped"
+    kind, _, error = row["how"].partition(": ")
+    if error:
+        return f"{kind} with {error}"
+    return f"was {kind}" if kind == "interrupted" else f"ended with {kind}"
 
 
 def _short(subject: str) -> str:

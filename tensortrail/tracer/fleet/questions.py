@@ -77,10 +77,12 @@ def waited(tables: Tables) -> Table:
 
 
 def silent(tables: Tables) -> Table:
-    """Ranks whose recording has no end, the first to fall silent first."""
+    """Ranks whose recording has no end or that ended otherwise than well, the first one first."""
     ranks = tables.ranks
-    lost = ranks.filter(~ranks["closed"])
-    told = lost.select("rank", "last", "file", "line", "collectives", "op", "inside")
+    lost = ranks.filter(~ranks["closed"] | ranks["how"].notnull())
+    told = lost.select(
+        "rank", "last", "closed", "how", "file", "line", "collectives", "op", "inside"
+    )
     return told.order_by(told["last"], told["rank"])
 
 

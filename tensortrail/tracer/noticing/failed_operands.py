@@ -17,7 +17,7 @@ from tensortrail.tracer.identity.lines_behind import lies_on, lines_behind
 from tensortrail.tracer.identity.model_names import ModelNames
 from tensortrail.tracer.identity.sites import Place
 from tensortrail.tracer.identity.storages import Entry, Storages
-from tensortrail.tracer.noticing import model_operands, optimizer_operands
+from tensortrail.tracer.noticing import functional_calls, model_operands, optimizer_operands
 from tensortrail.tracer.noticing.argument_names import argument
 from tensortrail.tracer.noticing.escaped import known_of
 from tensortrail.tracer.noticing.escaped.left_alone import left_alone
@@ -122,6 +122,7 @@ class Failures:
         if self._count < MOST_FAILURES:
             with suppress(Exception):
                 model_operands.explain(operands, tensors, notes, self._models)
+                functional_calls.explain(operands, tensors)
         for told, tensor, entry in zip(operands, tensors, entries, strict=True):
             if not (entry is not None and entry.name) and (name := variable_of(tensor)):
                 told["name"] = name

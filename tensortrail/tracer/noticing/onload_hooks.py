@@ -48,6 +48,8 @@ class Known:
     bringers: tuple[Bringer, ...] = ()
     """As they were when they were taken off, without what they kept alive."""
     removed: Place | None = None
+    since: int = 0
+    """The storage number that was next when the hook was put on."""
 
 
 class Here(threading.local):
@@ -96,7 +98,8 @@ class OnloadHooks:
     def put(self, module: Module, path: str = "") -> None:
         """The module got a hook. The path is that in the model, "" for the model itself."""
         path = path or self._here.paths.get(id(module), "") or self.path(module)
-        self.known[id(module)] = Known(weakref.ref(module), path, self._here.root)
+        since = next(self.storages.writer.storage_numbers)
+        self.known[id(module)] = Known(weakref.ref(module), path, self._here.root, since=since)
 
     def met(self, module: Module, path: Callable[[], str]) -> None:
         """The module's hook acts; it may have had it before anything was recorded."""
@@ -108,6 +111,10 @@ class OnloadHooks:
         if (known := self._put_on(module)) is not None and (there := self.of(module)):
             known.bringers = tuple(Bringer(each.hook, each.device, each.whole) for each in there)
             known.removed = where
+
+    def since(self, module: Module) -> int:
+        known = self._put_on(module)
+        return known.since if known else 0
 
     def path(self, module: Module) -> str:
         known = self._put_on(module)

@@ -51,6 +51,22 @@ class NotBrought:
             module = known.module()
             if module is not None and (found := self._should_bring(known, module, entry)):
                 return self._told(known, module, *found)
+        return self._added(entry)
+
+    def _added(self, entry: Entry) -> dict[str, Any] | None:
+        """A weight that came into its model after the hooks, so that none brings it."""
+        self._models.look_here()
+        for name, model in self._models.all():
+            path, module = _owner(model, entry, self._hooks)
+            hooked = next(self._hooks.hooks(model), None) if module is not None else None
+            if module is None or hooked is None or self._hooks.of(module):
+                continue
+            _, there, bringer = hooked
+            late = entry.number > self._hooks.since(there)
+            if late and not bringer.stays and bringer.device != entry.device:
+                parameter = _below(name, path)
+                facts = {"hook": bringer.hook, "module": name, "shown": name, "to": bringer.device}
+                return facts | {"why": "added", "parameter": parameter, "kept_in": ""}
         return None
 
     def _should_bring(
@@ -100,6 +116,15 @@ class NotBrought:
             guard["model"] = type(root).__name__
             guard["parts"] = [name for name, _ in root.named_children()][:MOST_PARTS]
         return guard
+
+
+def _owner(model: Module, entry: Entry, hooks: OnloadHooks) -> tuple[str, Module | None]:
+    """The module that has the weight itself, and the path of that below the model."""
+    for path, module in model.named_modules():
+        for key, tensor in weights_of(module, whole=False):
+            if hooks.storages.known(tensor) is entry:
+                return f"{path}.{key}".lstrip("."), module
+    return "", None
 
 
 def _below(model: str, *parts: str) -> str:

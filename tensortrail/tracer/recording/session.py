@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import multiprocessing
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from tensortrail.tracer.recording.libraries import loaded_versions
 from tensortrail.tracer.recording.options import Options
 from tensortrail.tracer.recording.stop import Stop
 from tensortrail.tracer.rehearsal.devices.spec import Spec
+from tensortrail.tracer.trail.headers import LEFT
 from tensortrail.tracer.trail.writer import new_writer
 from tensortrail.tracer.watching.arming import arm, disarm
 
@@ -157,6 +159,12 @@ class Session:
         if outcome and error is not None:
             said = {"said": "ended the program", ENDED_PROGRAM: True}
             self.recorder.guarded(lambda of: of.failures.tell(error, said))
+
+    def leaves_children(self) -> None:
+        """The program is through: multiprocessing ends those of its children that are daemons."""
+        left = [child.pid for child in multiprocessing.active_children() if child.daemon]
+        if left:
+            self.recorder.writer.learn({LEFT: left})
 
     def name_what_lives(self) -> None:
         """Weights get the names that they would have if the run ended now."""

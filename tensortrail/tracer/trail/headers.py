@@ -6,6 +6,8 @@ import math
 from typing import Any
 
 LONGEST_LABEL = 200
+LEFT = "left"
+"""What a process notes of the children that end with it."""
 TEXTS = ("version", "run", "cwd", "python", "torch", "thread", "worker", "host", "visible")
 NUMBERS = ("pid", "rank", "local_rank", "parent", "limit", "first_storage")
 

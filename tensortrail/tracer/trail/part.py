@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tensortrail.tracer.trail.headers import LONGEST_LABEL, header_of
+from tensortrail.tracer.trail.headers import LEFT, LONGEST_LABEL, header_of
 from tensortrail.tracer.trail.layout import (
     CONTEXT,
     EVENT,
@@ -46,6 +46,8 @@ class Part:
     closed: bool = False
     outcome: str = ""
     """What ended the program, if it did not end well and the file was closed."""
+    left: frozenset[int] = frozenset()
+    """Children that were to end with this process, by their numbers."""
     damage: str = ""
 
     def text(self, number: int) -> str:
@@ -158,6 +160,8 @@ def _note(part: Part, note: dict[Any, Any]) -> None:
     elif isinstance(libraries := note.get("libraries"), dict):
         known = {str(name): str(version)[:LONGEST_LABEL] for name, version in libraries.items()}
         part.header = {**part.header, "libraries": known}
+    elif isinstance(left := note.get(LEFT), (list, tuple)):
+        part.left = frozenset(each for each in left if type(each) is int)
     if "end" in note:
         part.closed = True
         part.outcome = str(note.get("outcome") or "")[:LONGEST_LABEL]

@@ -47,7 +47,16 @@ def parts_of(files: Iterable[str]) -> tuple[list[Part], list[str]]:
         parts.append(part)
         if part.damage:
             trouble.append(part.damage)
+    _end_what_was_left(parts)
     return parts, trouble
+
+
+def _end_what_was_left(parts: Iterable[Part]) -> None:
+    """A child that ends with its parent has no time to close its file, and nothing went wrong."""
+    parts = list(parts)
+    left = {(each.header.get("host"), pid) for each in parts for pid in each.left}
+    for each in parts:
+        each.closed |= (each.header.get("host"), each.header.get("pid")) in left
 
 
 def trail_files(path: Path) -> list[Path]:

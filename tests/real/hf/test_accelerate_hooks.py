@@ -192,6 +192,36 @@ with align_module_device(model.head):
     assert "thrown away as it was written" in seen.steps
 
 
+def test_a_weight_that_came_after_the_hooks(tmp_path: Path) -> None:
+    source = f"""{MODEL}{SPREADS["cpu_offload"]}
+model.head = torch.nn.Linear(8, 3)
+model(ids)  # fails in forward
+"""
+    seen = watched(tmp_path, source.replace("self.head(self.body(self.embed(ids)))",
+                   "self.head(self.body(self.embed(ids)))  # flagged"), "OFF105", GPUS)  # fmt: skip
+    assert "`model.head.weight`, which is on cpu, made at" in seen.only.message
+    assert "came into model after the hooks" in seen.only.message
+
+
+def test_a_hook_that_moves_its_model_in_compiled_code_is_no_hand(tmp_path: Path) -> None:
+    source = f"""{MODEL}
+model, hook = accelerate.cpu_offload_with_hook(model, torch.device("cuda:0"))
+torch.compile(model, backend="eager")(ids)
+"""
+    assert not watched(tmp_path, source, "DEV509", GPUS).found
+
+
+def test_what_is_put_in_its_place_while_a_hook_has_brought_it_is_lost(tmp_path: Path) -> None:
+    source = f"""{MODEL}{SPREADS["cpu_offload"].replace("cuda:0", "cpu")}
+with align_module_device(model.head):  # flagged
+    model.head.weight = torch.nn.Parameter(torch.zeros(2, 8))
+with align_module_device(model.head):
+    assert model.head.weight.any()
+"""
+    seen = watched(tmp_path, source, "OFF105", GPUS)
+    assert "`head.weight` was replaced while its hook had loaded it" in seen.only.message
+
+
 @pytest.mark.parametrize(
     ("device", "write"),
     [

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from tensortrail.rules.runs.cause_told import CauseTold
 from tensortrail.tracer.exports.finding_lines import TOLD
 from tests.real.programs.cases import CASES, HERE, Case, Ended, again, patch, traced
 
@@ -43,7 +44,9 @@ def row(case: Case, ended: Ended, runs_now: bool) -> str:
 
 def _whole(found: str, told: str) -> str:
     """With the words of the explanation, where the last lines leave it to that."""
-    said = re.search(rf"^  (?:cause|also) +{found.split()[1]} (.+)$", told, re.MULTILINE)
+    code = found.split()[1]
+    before = "" if code == CauseTold.code else f"{code} "
+    said = re.search(rf"^  (?:cause|also) +{before}(.+)$", told, re.MULTILINE)
     if not found.endswith(TOLD) or said is None:
         return found
     return found.removesuffix(TOLD) + re.sub(r" \([\w./-]+:\d+(?: in [^()]+)?\)$", "", said[1])

@@ -36,6 +36,17 @@ def test_quantized_weights_are_put_in(tmp_path: Path) -> None:
     mended(tmp_path, seen, "SHD450")
 
 
+def test_plain_weights_for_a_quantized_model(tmp_path: Path) -> None:
+    pytest.importorskip("torchao")
+    source = QUANTIZED.replace(
+        "fresh.load_state_dict(model.state_dict())", "model.load_state_dict(fresh.state_dict())"
+    )
+    seen = ended(tmp_path, source, "SHD450")
+    told = "`0.weight` is a plain tensor in the state dict, but of `Int8Tensor` in the model"
+    assert told in seen.only.message
+    assert "before they are quantized" in seen.only.fixes[0].description
+
+
 def test_all_views_are_named(tmp_path: Path) -> None:
     pytest.importorskip("safetensors")
     seen = ended(tmp_path, VIEWS.format(view=".t()", copy=""), "SHD451")

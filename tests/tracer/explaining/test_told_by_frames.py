@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -210,3 +211,61 @@ def test_a_row_that_a_table_lacks(
 def test_other_failures_of_the_kind_are_left_alone(asked: str, tmp_path: Path) -> None:
     missing: Any = None
     assert not explained(tmp_path, lambda: getattr(missing, asked))
+
+
+def test_a_tuple_that_is_taken_for_the_model(tmp_path: Path) -> None:
+    def together(model: Any) -> Any:
+        return model, "hook"
+
+    def program() -> None:
+        net = together(nn.Linear(2, 2))  # the tuple
+        net(torch.ones(1, 2))
+
+    told = explained(tmp_path, program)
+    line = line_of("# the tuple")
+    assert f"`net` is a tuple of Linear, str: `together` at {HERE}:{line} gives more" in told
+    assert "Take it apart there: `net, other = ...`" in told
+
+
+def test_nothing_that_is_taken_for_the_model(tmp_path: Path) -> None:
+    def changed(model: Any) -> Any:
+        model.requires_grad_(False)
+
+    def program() -> None:
+        net = nn.Linear(2, 2)
+        net = changed(net)  # in place
+        net.eval()
+
+    told = explained(tmp_path, program)
+    line = line_of("# in place")
+    assert f"`net` is None: `changed` at {HERE}:{line} changes it in place and" in told
+    assert "Call it without `net =`" in told
+
+
+def test_a_file_in_a_folder_that_was_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    torch.save({}, "weights.pt")
+
+    def program() -> None:
+        os.chdir("other")  # leaves it
+        torch.load("weights.pt")
+
+    told = explained(tmp_path, program)
+    line = line_of("# leaves it")
+    assert f"until the program changed it at {HERE}:{line}" in told
+    assert "os.path.abspath('weights.pt')" in told
+
+
+def test_hooks_in_a_whole_graph(tmp_path: Path) -> None:
+    accelerate = pytest.importorskip("accelerate")
+    net, _ = accelerate.cpu_offload_with_hook(nn.Linear(2, 2), torch.device("cpu"))
+
+    def program() -> None:
+        run = torch.compile(net, fullgraph=True, backend="eager")  # one graph
+        run(torch.ones(1, 2))
+
+    told = explained(tmp_path, program)
+    line = line_of("# one graph")
+    assert "offloaded by hooks of accelerate, which cannot be compiled" in told
+    assert f"no graph break, made at {HERE}:{line}" in told

@@ -17,7 +17,7 @@ from tensortrail.rules import all_rules
 from tensortrail.tracer.exports import jsonl, parquet_ranks
 from tensortrail.tracer.reading.timeline import open_run
 from tensortrail.tracer.trail.rank_files import files_by_rank
-from tests.tracer.many import ODD, RANKS, SILENT, many_ranks_in
+from tests.tracer.many import GONE, ODD, RANKS, SILENT, many_ranks_in
 
 OTHERS = RANKS - 1
 
@@ -86,8 +86,9 @@ def test_who_came_last_and_who_fell_silent(told: Any) -> None:
     assert waits["subject"] == "all_reduce at train.py:15"
     assert (waits["least_rank"], waits["least"]) == (ODD, 4000)
     assert (waits["most_rank"], waits["most"]) == (RANKS - 1, 40 * (5000 + RANKS - 1))
-    (silent,) = told["silent"]
+    gone, silent = sorted(told["silent"], key=lambda row: row["closed"], reverse=True)
     assert (silent["rank"], silent["op"], silent["inside"]) == (SILENT, "all_reduce", True)
+    assert (gone["rank"], gone["closed"], gone["how"]) == (GONE, True, "exit code 3")
 
 
 def test_the_command(
@@ -100,7 +101,8 @@ def test_the_command(
         "rank 5: cpu -> cuda at train.py:4: nothing moved; 7 other ranks: 4.0 KB in 1 move" in text
     )
     assert "least 0.004 s on rank 5" in text
-    assert "rank 2 stopped first" in text
+    assert "rank 2 stopped" in text
+    assert "rank 6 ended with exit code 3" in text
     assert main(["fleet", written, "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["placement"] == told["placement"]
 

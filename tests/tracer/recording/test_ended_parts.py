@@ -98,3 +98,50 @@ def test_a_child_process(tmp_path: Path, method: str) -> None:
     assert code == 0
     assert "error DEV502  prog.py:4" in told
     assert "  process child ended with RuntimeError at prog.py:4, and the program went on" in told
+
+
+POOL = """
+from concurrent.futures import ThreadPoolExecutor
+def handled(future):
+    try:
+        future.result()
+    except RuntimeError:
+        pass
+with ThreadPoolExecutor(1) as pool:
+    {submitted}
+"""
+
+
+@pytest.mark.parametrize("submitted", ["pool.submit(fails)", "kept = pool.submit(fails)"])
+def test_a_task_of_a_pool_whose_result_nobody_read(tmp_path: Path, submitted: str) -> None:
+    code, told = traced(tmp_path, POOL.format(submitted=submitted))
+    assert code == 0
+    assert "error DEV502  prog.py:4" in told
+    assert "a task whose result nobody read ended with RuntimeError at prog.py:4, and" in told
+
+
+def test_a_task_of_a_pool_whose_failure_was_handled(tmp_path: Path) -> None:
+    code, told = traced(tmp_path, POOL.format(submitted="handled(pool.submit(fails))"))
+    assert code == 0
+    assert "nobody read" not in told
+
+
+WORKERS = """
+class Items(torch.utils.data.Dataset):
+    def __len__(self):
+        return 4
+    def __getitem__(self, index):
+        return torch.ones(3) @ torch.ones(4)
+for batch in torch.utils.data.DataLoader(Items(), num_workers=2):
+    pass
+"""
+
+
+def test_workers_that_end_with_the_program_are_no_problem(tmp_path: Path) -> None:
+    code, told = traced(tmp_path, WORKERS)
+    assert code == 1
+    assert "not ended" not in told
+    assert "abruptly" not in told
+    report = warm.run(["-m", "tensortrail", "report", "run"], tmp_path).stdout
+    assert "problem" not in report
+    assert "without a recorded end" not in report

@@ -243,7 +243,7 @@ def load(cls, name, device):
     def _part(
         self, timeline: Timeline, event: Event, severity: Severity, confidence: Confidence
     ) -> Finding:
-        hook = next(each.hook for each in operands(timeline, event) if each.hook)
+        hook = next(each.hook for each in operands(timeline, event) if each.hook.get("called"))
         return self.finding_in_run(
             timeline,
             event,
@@ -259,4 +259,5 @@ def _moves_what_a_hook_brings(timeline: Timeline, event: Event) -> bool:
     by = event.by.function if event.by else ""
     if not is_move(event) or not by.startswith("Module."):
         return False
-    return any(each.hook and each.device == "meta" for each in operands(timeline, event))
+    given = operands(timeline, event)
+    return any(each.hook.get("called") and each.device == "meta" for each in given)

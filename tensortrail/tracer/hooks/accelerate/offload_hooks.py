@@ -72,7 +72,8 @@ class _Bringing(_Look):
     ) -> None:
         said = f"brought to {device_name(hook.execution_device)} for the forward of its module"
         _tell(recorder, hook, module, op, self._told, said)
-        brought = _brought(recorder, hook, module)
+        brought = list(_brought(recorder, hook, module))
+        self._written.lends(brought)
         self._written.came(each for each in brought if not _is_original(recorder, hook, each))
 
 

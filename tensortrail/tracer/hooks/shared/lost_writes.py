@@ -27,7 +27,13 @@ class Written:
         self._recorder = recorder
         self._came: dict[str, tuple[int, int]] = {}
         """Storage and count of writes of each weight when it came."""
+        self._lent: dict[str, tuple[int, int]] = {}
+        """Storage and identity of each weight when it came, if another in its place is lost."""
         self._told: set[str] = set()
+
+    def lends(self, weights: Iterable[Brought]) -> None:
+        for each in weights:
+            self._lent[each.name] = (each.entry.number, id(each.tensor))
 
     def came(self, weights: Iterable[Brought]) -> None:
         for each in weights:
@@ -36,11 +42,15 @@ class Written:
     def goes(self, weights: Iterable[Brought], op: str) -> None:
         for name, key, tensor, entry, kept in weights:
             number, writes = self._came.pop(name, (0, 0))
-            if number == entry.number and _writes(tensor) > writes and name not in self._told:
+            storage, identity = self._lent.pop(name, (entry.number, id(tensor)))
+            replaced = storage != entry.number and identity != id(tensor)
+            written = number == entry.number and _writes(tensor) > writes
+            if (written or replaced) and name not in self._told:
                 self._told.add(name)
+                done = "replaced" if replaced else "written"
                 facts = {
-                    "said": f"thrown away as it was written: the hook keeps {kept or 'its own'}",
-                    "lost": True,
+                    "said": f"thrown away as it was {done}: the hook keeps {kept or 'its own'}",
+                    "lost": done,
                     "module": name.removesuffix(f".{key}"),
                     "parameter": name,
                     "kept_in": kept,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 from torch.nn import Module
@@ -13,6 +15,7 @@ from tensortrail.tracer.patching.patches import Around
 
 MOST_PARTS = 20
 ENTIRE = "accelerate.CpuOffload"
+HOOKS = "accelerate/hooks.py"
 
 
 def moved_by_hand(recorder: Recorder, module: Module) -> dict[str, Any]:
@@ -26,7 +29,17 @@ def moved_by_hand(recorder: Recorder, module: Module) -> dict[str, Any]:
         for path, each, bringer in onloads.hooks(module)
         if bringer.hook == ENTIRE and onloads.lies_on(each, bringer.device)
     ]
-    return {"brought": brought[:MOST_PARTS]} if brought else {}
+    return {"brought": brought[:MOST_PARTS]} if brought and not _by_a_hook() else {}
+
+
+def _by_a_hook() -> bool:
+    """The hook itself moves it, in compiled code, where its method is no longer wrapped."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_filename.replace("\\", "/").endswith(HOOKS):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def refusing(recorder: Recorder, owner: str, why: Callable[[Any], str]) -> Around:

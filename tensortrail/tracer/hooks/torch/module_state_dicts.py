@@ -89,6 +89,7 @@ def _not_loaded(recorder: Recorder, error: RuntimeError, module: Module, given: 
         "inside": inside(module, values),
         "file": recorder.loads.file_of(values.values()),
         "wrappers": list(_wrappers(module, values)),
+        "wrapped": list(_wrapped(module, values)),
         "tied": _tied(module, values),
         "resizes": any(hasattr(type(each), RESIZES) for each in module.modules()),
     }
@@ -101,6 +102,15 @@ def _wrappers(module: Module, given: Mapping[Any, Any]) -> Iterator[list[str]]:
         value = given.get(name)
         if isinstance(value, torch.Tensor) and type(value) not in PLAIN and type(own) in PLAIN:
             yield [name, type(value).__name__]
+
+
+def _wrapped(module: Module, given: Mapping[Any, Any]) -> Iterator[list[str]]:
+    """The keys of plain tensors that wrapper parameters were to take, with the classes of these."""
+    for name, own in itertools.islice(owned(module, ""), MOST_OBJECTS):
+        value = given.get(name)
+        kind = own.__class__  # of a simulated tensor the one that it stands for
+        if isinstance(value, torch.Tensor) and value.__class__ in PLAIN and kind not in PLAIN:
+            yield [name, kind.__name__]
 
 
 def _tied(module: Module, given: Mapping[Any, Any]) -> dict[str, str]:

@@ -80,6 +80,24 @@ def first_line(function: Function) -> int:
     return min([function.lineno, *(each.lineno for each in function.decorator_list)])
 
 
+def calls_above(frame: FrameType, line: int, name: str) -> Iterator[tuple[ast.Call, str]]:
+    """Calls of that name in the program's function that runs, above the line, with their places."""
+    file = frame.f_code.co_filename
+    tree = tree_of(file) if OWNERS[file] == USER else None
+    for node in inside(_running(tree, frame)) if tree else ():
+        if isinstance(node, ast.Call) and node.lineno < line:
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+            if name in (called, getattr(node.func, "id", "")):
+                yield node, at(file, node.lineno)
+
+
+def _running(tree: ast.Module, frame: FrameType) -> ast.AST:
+    """The function that the frame runs, or the module."""
+    first, nodes = frame.f_code.co_firstlineno, ast.walk(tree)
+    functions = (each for each in nodes if isinstance(each, Function) and first_line(each) == first)
+    return tree if frame.f_code.co_name == "<module>" else next(functions, tree)
+
+
 def inside(function: ast.AST) -> Iterator[ast.AST]:
     """Its nodes, without those of functions in it."""
     for node in ast.iter_child_nodes(function):

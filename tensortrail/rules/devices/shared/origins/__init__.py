@@ -12,6 +12,7 @@ from tensortrail.rules.devices.shared.origins import (
     gradient,
     hidden,
     kept,
+    left_out,
     made,
     made_inside,
     moved,
@@ -23,7 +24,7 @@ from tensortrail.rules.devices.shared.origins import (
 )
 from tensortrail.rules.devices.shared.origins.case import Case, Origin
 
-WAYS = (tied.origin, hidden.origin, unsaved.origin, gradient.origin,
+WAYS = (left_out.origin, tied.origin, hidden.origin, unsaved.origin, gradient.origin,
         computed.origin, optimizer_state.origin, copied.origin, assigned.origin,
         copy_dropped.origin, from_loader.origin, made.origin, made_inside.origin, read.origin,
         moved.origin, on_other_gpu.origin, kept.origin, captured.origin)  # fmt: skip
