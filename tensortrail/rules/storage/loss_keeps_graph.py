@@ -18,8 +18,8 @@ class LossKeepsGraph(Rule):
     Reports `total += loss` and `losses.append(loss)` without `.item()` or `.detach()` in a loop
     that runs a backward pass from `loss` and steps an optimizer, if what is kept outlives the
     iteration. Also reports a list of the training object to which each training step adds its loss,
-    a meter class of the file that sums what it is given, and a loss that a function of the file
-    goes back through and returns.
+    a meter that sums what it is given, wherever its class is written, and a loss that a function of
+    the file goes back through and returns.
 
     In a recorded run, checks the variables after 12 optimizer steps, after 24, after 48 and so on.
     Reports a total or a list that keeps at least ten more graphs than at the check before.
