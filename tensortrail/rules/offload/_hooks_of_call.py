@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from tensortrail.rules.shared.functions import names_of_parameters, own_returns
 from tensortrail.rules.shared.objects import (
     called,
+    given,
     is_before,
     is_name,
     is_self,
@@ -104,9 +105,12 @@ def _has_hook(module: Module, function: FunctionNode, run: ast.Call, call: ast.C
         return False
     around = module.function_of(call)
     if around is not function and around is not None:
-        passed = (each for each in module.nodes(ast.Call, function) if each is not run)
+        calls = (each for each in module.nodes(ast.Call, function) if each is not run)
         return any(
-            model in map(module.text, (*each.args, receiver(each) or each)) for each in passed
+            model == module.text(one)
+            for each in calls
+            for one in (*given(each), receiver(each))
+            if one is not None
         )
     if module.text(owner) == model or module.text(owner).startswith((f"{model}.", f"{model}[")):
         return True
