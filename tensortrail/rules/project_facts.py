@@ -126,6 +126,17 @@ class FunctionFacts:
 
 
 @unchanging(frozen=True, slots=True)
+class Changed:
+    """A parameter whose tensor a function changes in place and returns, as it is or as a view."""
+
+    place: int
+    """In the tuple that is returned; -1 if it is all that is."""
+    path: str
+    line: int
+    """Where it is changed first."""
+
+
+@unchanging(frozen=True, slots=True)
 class OffloadSetting:
     """A setting about offloading that code at some place can consult."""
 

@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 from tensortrail.findings import Edit, Fix, Safety, Site
 from tensortrail.rules.places import FunctionPlaces, Held
 from tensortrail.rules.project_facts import (
+    Changed,
     ClassFacts,
     FunctionFacts,
     GuardedStatement,
@@ -160,6 +161,9 @@ class Module(Protocol):
 
     def states_loaded(self, call: ast.Call) -> Sequence[ast.expr]:
         """The arguments that a function of the project gives a state dict, as it is."""
+
+    def changed_and_returned(self, call: ast.Call) -> Sequence[tuple[ast.expr, Changed]]:
+        """The arguments whose tensor a function of the project changes in place and returns."""
 
     def passed_in_project(self, call: ast.Call, keyword: str) -> int:
         """How many calls in the package pass the keyword to what has the same name: about as many

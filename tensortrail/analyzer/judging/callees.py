@@ -11,8 +11,8 @@ from tensortrail.analyzer.facts import hints, known, questions
 from tensortrail.analyzer.facts.project_file import ProjectFile, Question
 from tensortrail.analyzer.judging.running_functions import RunsFunctions
 from tensortrail.analyzer.syntax.tree import SCOPES
-from tensortrail.analyzer.values import functions, returned, signatures
-from tensortrail.rules.project_facts import FunctionFacts
+from tensortrail.analyzer.values import changed, functions, returned, signatures
+from tensortrail.rules.project_facts import Changed, FunctionFacts
 from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import UNKNOWN_VALUE, Value
 
@@ -126,6 +126,15 @@ class AsksForCallees(RunsFunctions):
         """Positions and names of the parameters that the called function annotates as tensors."""
         worth = known.RETURN_WORTH_READING
         return self._about_callee(call, signatures.tensor_parameters, worth) or frozenset()
+
+    def changed_and_returned(self, call: ast.Call) -> list[tuple[ast.expr, Changed]]:
+        """The arguments that the called function changes in place and returns."""
+        names = self._about_callee(call, changed.changed_and_returned)
+        if not names:
+            return []
+        given = dict(zip(self.parameters_of_callee(call), call.args, strict=False))
+        given.update({each.arg: each.value for each in call.keywords if each.arg is not None})
+        return [(value, names[name]) for name, value in given.items() if name in names]
 
 
 @lru_cache(maxsize=20_000)

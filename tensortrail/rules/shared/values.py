@@ -18,6 +18,13 @@ VIEWS = frozenset(
 )
 """What gives a tensor of the same memory, or mostly does."""
 
+CHANGES = frozenset(
+    "add_ sub_ mul_ div_ pow_ neg_ exp_ log_ sqrt_ abs_ clamp_ clamp_min_ clamp_max_ relu_ tanh_ "
+    "sigmoid_ softmax_ masked_fill_ masked_scatter_ scatter_ scatter_add_ index_add_ index_copy_ "
+    "index_fill_ lerp_ addcmul_ addcdiv_ zero_ fill_ copy_ floor_ round_".split()
+)
+"""Methods that change the values of a tensor in place."""
+
 
 def reads_values(module: Module, tensor: ast.expr) -> bool:
     """The bytes are read here, not the shape, the place or the identity of the tensor."""

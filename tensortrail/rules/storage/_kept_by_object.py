@@ -1,14 +1,12 @@
-"""Losses that an object keeps with their graphs: in a list of its own, or by a meter."""
+"""Losses that an object keeps with their graphs, in a list of its own."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from tensortrail.rules.shared.functions import matched
-from tensortrail.rules.shared.objects import called, is_name, is_self, receiver
+from tensortrail.rules.shared.objects import called, is_self
 from tensortrail.rules.shared.origins import behind
-from tensortrail.rules.storage._gone_back import factor
 from tensortrail.rules.view import FunctionNode, Module
 
 Loop = ast.For | ast.While | ast.AsyncFor
@@ -32,7 +30,7 @@ def is_of_one_step(module: Module, loop: Loop) -> bool:
     DeepSpeed, which are few."""
     match loop:
         case ast.For(iter=ast.Call(func=ast.Name(id="range"), args=[most])):
-            made = (behind(module, most), *_stored_in(module, most))
+            made = (behind(module, most), *stored_in(module, most))
             return any(
                 isinstance(each, ast.Call) and called(each) == "gradient_accumulation_steps"
                 for each in made
@@ -40,8 +38,8 @@ def is_of_one_step(module: Module, loop: Loop) -> bool:
     return False
 
 
-def _stored_in(module: Module, node: ast.expr) -> Iterator[ast.expr]:
-    """What the class makes the attribute of."""
+def stored_in(module: Module, node: ast.expr) -> Iterator[ast.expr]:
+    """What the class makes the attribute of `self` of."""
     if isinstance(node, ast.Attribute) and is_self(node.value):
         for member in module.members(node.attr, module.class_of(node)):
             stored = module.parent(member)
@@ -83,43 +81,3 @@ def _empties(module: Module, node: ast.Attribute) -> bool:
     above = module.parent(node)
     method = above.attr if isinstance(above, ast.Attribute) else ""
     return method in _EMPTIES or isinstance(above, (ast.Call, ast.Return, ast.Subscript))
-
-
-def kept_by_meter(module: Module, loop: Loop, loss: str) -> Iterator[tuple[ast.expr, str]]:
-    """`meter.update(loss, n)`, where the class of the meter adds up what it is given."""
-    for call in module.nodes(ast.Call, loop):
-        owner = receiver(call)
-        if owner is None or not any(is_name(each, loss) for each in call.args):
-            continue
-        method = _method(module, owner, called(call))
-        if method is None:
-            continue
-        for parameter, given in matched(method, call):
-            if is_name(given, loss) and _adds(module, method, parameter):
-                yield given, module.text(owner)
-
-
-def _method(module: Module, owner: ast.expr, name: str) -> FunctionNode | None:
-    """Of the class of the file that made the object."""
-    made = [each for each in module.value_of(owner).origins if isinstance(each, ast.Call)]
-    names = {called(each) for each in made}
-    if len(names) != 1 or not isinstance(owner, ast.Name):
-        return None
-    classes = [each for each in module.nodes(ast.ClassDef) if each.name in names]
-    if len(classes) != 1 or classes[0].bases:
-        return None
-    methods = (each for each in classes[0].body if isinstance(each, ast.FunctionDef))
-    return next((each for each in methods if each.name == name), None)
-
-
-def _adds(module: Module, method: FunctionNode, parameter: str) -> bool:
-    """`self.sum += value * n`, with the parameter as it came."""
-    uses = module.uses(parameter, inside=method)
-    if any(isinstance(each.ctx, ast.Store) for each in uses) or "no_grad" in module.text(method):
-        return False
-    return any(
-        isinstance(each.op, ast.Add)
-        and isinstance(each.target, ast.Attribute)
-        and factor(each.value, parameter) is not None
-        for each in module.nodes(ast.AugAssign, method)
-    )

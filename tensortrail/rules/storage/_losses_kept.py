@@ -7,12 +7,8 @@ from collections.abc import Iterator
 
 from tensortrail.rules import Module
 from tensortrail.rules.storage._gone_back import factor
-from tensortrail.rules.storage._kept_by_object import (
-    Loop,
-    is_of_one_step,
-    kept_by_meter,
-    kept_for_good,
-)
+from tensortrail.rules.storage._kept_by_object import Loop, is_of_one_step, kept_for_good
+from tensortrail.rules.storage._meters import kept_by_meter
 from tensortrail.rules.view import FunctionNode
 
 _KEEPING = ("append", "add", "extend")

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Safety, Severity
 from tensortrail.rules import Bad, Good, Module, Rule, Timeline
+from tensortrail.rules.shared.functions import called_here
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.storage._kept_in_run import kept_in_run
 from tensortrail.rules.storage._losses import has_no_graph, trained_on
@@ -18,8 +19,8 @@ class LossKeepsGraph(Rule):
     Reports `total += loss` and `losses.append(loss)` without `.item()` or `.detach()` in a loop
     that runs a backward pass from `loss` and steps an optimizer, if what is kept outlives the
     iteration. Also reports a list of the training object to which each training step adds its loss,
-    a meter class of the file that sums what it is given, and a loss that a function of the file
-    goes back through and returns.
+    a meter that sums what it is given, wherever its class is written, and a loss that a function of
+    the file goes back through and returns.
 
     In a recorded run, checks the variables after 12 optimizer steps, after 24, after 48 and so on.
     Reports a total or a list that keeps at least ten more graphs than at the check before.
@@ -234,10 +235,18 @@ def train(model, loader, loss_of, optimizer):
             module,
             module.statement_of(used),
             f"`{keeper}` keeps `{said}` with its graph at each step: `{said}.detach()` is enough",
-            trail=[(back, "this goes back through it")],
+            trail=[(back, "this goes back through it"), *_summed_by(module, used)],
             fixes=[
                 module.fix(
                     "keep the value only", Safety.UNSAFE, module.insert_after(used, ".detach()")
                 )
             ],
         )
+
+
+def _summed_by(module: Module, used: ast.expr) -> Iterator[tuple[ast.AST, str]]:
+    """The method of the meter that is given the loss, if it is one of this file."""
+    call = module.parent(used)
+    method = called_here(module, call) if isinstance(call, ast.Call) else None
+    if method is not None:
+        yield method, "this adds it up"

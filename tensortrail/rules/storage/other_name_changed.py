@@ -8,15 +8,12 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, is_before, receiver
-from tensortrail.rules.shared.values import reads_values
+from tensortrail.rules.shared.values import CHANGES
+from tensortrail.rules.storage._changed_by_calls import ChangedByCall, changed_by_calls
+from tensortrail.rules.storage._read_after import is_read_after
 from tensortrail.rules.view import FunctionNode
 from tensortrail.rules.words import Kind
 
-_CHANGES = frozenset(
-    "add_ sub_ mul_ div_ pow_ neg_ exp_ log_ sqrt_ abs_ clamp_ clamp_min_ clamp_max_ relu_ tanh_ "
-    "sigmoid_ softmax_ masked_fill_ masked_scatter_ scatter_ scatter_add_ index_add_ index_copy_ "
-    "index_fill_ lerp_ addcmul_ addcdiv_ zero_ fill_ copy_ floor_ round_".split()
-)
 _MAY_BE_LEFT_OUT = (ast.If, ast.For, ast.While, ast.Try, ast.Match)
 
 
@@ -24,8 +21,12 @@ class OtherNameChanged(Rule):
     """A tensor is kept under another name without a copy, and then changed in place.
 
     ## What it does
-    Reports `scores.masked_fill_(mask, 0)`, `x += y` and `x[i] = y` after `kept = scores`, if the
-    function reads both names afterwards.
+    - Reports `scores.masked_fill_(mask, 0)`, `x += y` and `x[i] = y` after `kept = scores`, if the
+      function reads both names afterwards.
+    - Reports `out = step(x)`, if `step` changes its argument in place and returns it, or a view of
+      it, and the function reads both names afterwards.
+    - Reports `x = step(x)` with such a function in a generator that has yielded `x`: whoever kept
+      what was yielded finds the new values in it.
 
     Not reported: names that are bound again on every way in between, or to a copy, and names of
     which only sizes, types or devices are read.
@@ -39,6 +40,7 @@ class OtherNameChanged(Rule):
 
     ## References
     - lucidrains/x-transformers, commit 746aebe317, attention before and after the softmax
+    - NVIDIA/earth2studio, commit b43f88fe94, a step of a forecast that writes into its input
     - pytorch documentation, "Tensor Views" and in-place operations
     """
 
@@ -48,7 +50,7 @@ class OtherNameChanged(Rule):
     proven = False
     confidence = Confidence.MEDIUM
     triggers = (
-        *(("torch", f".{name}(") for name in sorted(_CHANGES)),
+        *(("torch", f".{name}(") for name in sorted(CHANGES)),
         ("torch", "] ="),
         *(("torch", f" {sign}= ") for sign in "+-*/"),
     )
@@ -115,6 +117,68 @@ def block(layer, x: torch.Tensor):
     return x * residual
 """,
         ),
+        Bad(
+            """\
+import torch
+
+def shifted(x: torch.Tensor, by):
+    flat = x.view(-1)
+    flat[0] = by
+    return flat
+
+def both(x, by):
+    moved = shifted(x, by)
+    return moved - x.view(-1)
+""",
+            lines=(9,),
+            fixed="""\
+import torch
+
+def shifted(x: torch.Tensor, by):
+    flat = x.view(-1)
+    flat[0] = by
+    return flat
+
+def both(x, by):
+    moved = shifted(x.clone(), by)
+    return moved - x.view(-1)
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+class Forecast:
+    def step(self, x: torch.Tensor, time):
+        x = x.squeeze(2)
+        for index in range(len(x)):
+            x[index] = self.model(x[index])
+        return x.unsqueeze(2), time + 1
+
+    def states(self, x, time):
+        yield x, time
+        while True:
+            x, time = self.step(x, time)
+            yield x, time
+""",
+            lines=(13,),
+            fixed="""\
+import torch
+
+class Forecast:
+    def step(self, x: torch.Tensor, time):
+        x = x.squeeze(2)
+        for index in range(len(x)):
+            x[index] = self.model(x[index])
+        return x.unsqueeze(2), time + 1
+
+    def states(self, x, time):
+        yield x, time
+        while True:
+            x, time = self.step(x.clone(), time)
+            yield x, time
+""",
+        ),
     )
     good = (
         Good(
@@ -159,11 +223,25 @@ def clipped(x, in_place):
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):
             return
+        yield from (self._by_a_call(module, each) for each in changed_by_calls(module))
         for function in functions(module):
             for kept, name, statement in _second_names(module, function):
                 change = _change(module, function, statement, (kept, name))
                 if change is not None:
                     yield self._found(module, statement, change, kept, name)
+
+    def _by_a_call(self, module: Module, found: ChangedByCall) -> Finding:
+        text, name = module.text(found.given), called(found.call)
+        kept = "was yielded above" if found.is_yielded else "is read below"
+        edit = module.insert_after(found.given, ".clone()")
+        return self.finding(
+            module,
+            found.call,
+            f"`{name}` changes its argument in place and returns it: `{text}`, which {kept}, "
+            "gets the new values too",
+            trail=[(found.change, "changed in place")] if found.change is not None else [],
+            fixes=[module.fix("give it a copy", Safety.UNSAFE, edit)],
+        )
 
     def _found(
         self, module: Module, statement: ast.Assign, change: ast.stmt, kept: str, name: str
@@ -202,7 +280,7 @@ def _change(
             continue
         if any(_is_bound_between(module, function, name, since, node) for name in names):
             return None
-        if all(_is_read_after(module, node, name) for name in names):
+        if all(is_read_after(module, node, name) for name in names):
             return node
     return None
 
@@ -212,7 +290,7 @@ def _changed_by(module: Module, statement: ast.stmt) -> str:
     changed: ast.expr | None = None
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         call = statement.value
-        changed = receiver(call) if called(call) in _CHANGES else None
+        changed = receiver(call) if called(call) in CHANGES else None
     elif isinstance(statement, ast.AugAssign):
         changed = statement.target
     elif isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript):
@@ -252,26 +330,3 @@ def _is_on_the_way(module: Module, statement: ast.stmt, until: ast.stmt) -> bool
 
 def _copies(module: Module, statement: ast.stmt) -> bool:
     return any(True for _ in module.calls("clone", "copy", "deepcopy", inside=statement))
-
-
-def _is_read_after(module: Module, change: ast.stmt, name: str) -> bool:
-    """Its values, before it is bound anew."""
-    for each in module.later(change, ast.Name):
-        if each.id != name:
-            continue
-        if isinstance(each.ctx, ast.Store) and not _is_changed_here(module, each):
-            return _reads(module.statement_of(each), name)
-        if reads_values(module, each):
-            return True
-    return False
-
-
-def _is_changed_here(module: Module, node: ast.Name) -> bool:
-    return isinstance(module.statement_of(node), ast.AugAssign)
-
-
-def _reads(statement: ast.stmt, name: str) -> bool:
-    value = getattr(statement, "value", None)
-    return value is not None and any(
-        isinstance(each, ast.Name) and each.id == name for each in ast.walk(value)
-    )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tensortrail.findings import Severity
-from tests.rules.judged import severity
+from tests.rules.judged import severity, severity_in_package
 
 
 @pytest.mark.parametrize(
@@ -102,3 +104,37 @@ def test_methods_that_keep_the_graph(kept: str, expected: Severity | None) -> No
         return total
     """
     assert severity("STO212", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("added", "expected"),
+    [
+        ("self.total += value * n", Severity.WARNING),
+        ("self.total = self.total + value", Severity.WARNING),
+        ("self.total += hvd.allreduce(value.cpu())", Severity.WARNING),
+        ("self.total += float(value)", None),
+        ("self.last = value", None),
+    ],
+)
+def test_a_meter_of_another_file(tmp_path: Path, added: str, expected: Severity | None) -> None:
+    meters = f"""import horovod.torch as hvd
+
+class Mean(object):
+    def update(self, value, n=1):
+        {added}
+"""
+    source = """from pkg.meters import Mean
+
+class Gate:
+    def __init__(self):
+        self.mean = Mean()
+
+    def train(self, model, loader, optimizer):
+        for x in loader:
+            loss = model(x)
+            loss.backward()
+            optimizer.step()
+            self.mean.update(loss, n=len(x))
+        return self.mean
+"""
+    assert severity_in_package(tmp_path, "STO212", source, meters=meters) is expected
