@@ -1,8 +1,8 @@
 """A process that has torch already, and becomes one program after another by forking.
 
-It reads jobs, one JSON object a line, and answers each with the status that `os.waitpid` gave. The
-child runs the program as `python` would: as `__main__`, with its own arguments, folder, environment
-and standard streams, up to the interpreter's own end."""
+It reads lists of jobs, one JSON array a line. Those of one line run at the same time; it answers
+with the statuses that `os.waitpid` gave. A child runs its program as `python` would, as `__main__`
+with its own arguments, folder, environment and streams, up to the interpreter's own end."""
 
 from __future__ import annotations
 
@@ -40,10 +40,13 @@ def wait_for_jobs() -> dict[str, Any] | None:
     gc.collect()
     gc.freeze()  # or each child looks through all of torch, and copies it, as it ends
     while line := os.fdopen(os.dup(0), "rb", 0).readline():
-        child = os.fork()
-        if not child:
-            return json.loads(line)  # type: ignore[no-any-return]
-        os.write(1, f"{os.waitpid(child, 0)[1]}\n".encode())
+        children = []
+        for job in json.loads(line):
+            children.append(os.fork())
+            if not children[-1]:
+                return job  # type: ignore[no-any-return]
+        ended = " ".join(str(os.waitpid(child, 0)[1]) for child in children)
+        os.write(1, f"{ended}\n".encode())
     return None
 
 

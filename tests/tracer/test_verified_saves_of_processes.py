@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 from tensortrail.tracer.reading.timeline import open_run
 from tensortrail.tracer.reading.verified_saves import Save, saves
 from tests import warm
-from tests.tracer.ranks import launched
+from tests.tracer.ranks import together
 
 pytestmark = [pytest.mark.real, pytest.mark.complete]
 
@@ -51,8 +51,8 @@ dist.destroy_process_group()
 
 
 def test_what_two_ranks_write_together_is_judged_once(tmp_path: Path) -> None:
-    done = launched(tmp_path, RANKS, "--verify-saves")
-    assert not done.returncode, done.stderr
+    ranks = together(tmp_path, RANKS, "--verify-saves")
+    assert not any(rank.returncode for rank in ranks), [rank.stderr for rank in ranks]
     found = saved(tmp_path)
     assert found.keys() == {"both", "first.pt", "of_0.pt", "of_1.pt"}
     assert found["both"].writer == "dcp.save"
@@ -60,7 +60,7 @@ def test_what_two_ranks_write_together_is_judged_once(tmp_path: Path) -> None:
     assert found["both"].site.line == 7
     assert all(found[name].fine for name in ("both", "of_0.pt", "of_1.pt"))
     assert found["first.pt"].found == ("CKP864",)
-    assert "4 saves verified, 1 with findings" in done.stderr
+    assert "4 saves verified, 1 with findings" in ranks[0].stderr + ranks[1].stderr
 
 
 SPAWNED = """\

@@ -23,11 +23,11 @@ def user_lines(frame: FrameType | None) -> tuple[Line, ...]:
     asked for often."""
     found: list[Line] = []
     owners = OWNERS
-    while frame is not None and len(found) < MOST_USER_FRAMES:
+    while frame is not None:
         code = frame.f_code
         if owners[code.co_filename] == USER:
             found.append((code, frame.f_lineno))
-            if code.co_name == MODULE:
+            if code.co_name == MODULE or len(found) == MOST_USER_FRAMES:
                 break
         frame = frame.f_back
     return tuple(found)

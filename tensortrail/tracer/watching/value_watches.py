@@ -84,7 +84,7 @@ class Copy(Watch):
         if target.device != origin.device or target.name or origin.name or without_values:
             facts = {"non_blocking": True} if kwargs.get("non_blocking") else None
             recorder.note(Did.COPY, target, origin, func, facts)
-        if type(args[0]) is Parameter and recorder.loads.gave_to(source):
+        if type(args[0]) is Parameter and origin.number in recorder.loads.files:
             _tell_spread(recorder, func, args[0], source, target)
         recorder.loads.wrote(target, origin)
         recorder.meta_writes.wrote(args[0])

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from tests.tracer.ranks import free_port  # noqa: E402
+from tests import warm  # noqa: E402
+from tests.tracer.ranks import of_rank, shared_environment  # noqa: E402
 
 pytestmark = [
     pytest.mark.real,
@@ -22,20 +20,13 @@ SCRIPT = Path(__file__).with_name("two_ranks.py")
 
 def rehearsed(folder: Path, *arguments: str) -> list[str]:
     """What both ranks print, each under `tensortrail trace`."""
-    shared = {
-        **os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()),
-        "WORLD_SIZE": "2", "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path),
-    }  # fmt: skip
-    command = [sys.executable, "-m", "tensortrail", "trace", "--rehearse", "cuda:2", "--directory"]
-    ranks = [
-        subprocess.Popen(
-            [*command, f"rank-{rank}", str(SCRIPT), *arguments],
-            cwd=folder, env={**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        )
+    command = ["-m", "tensortrail", "trace", "--rehearse", "cuda:2", "--directory"]
+    shared = shared_environment()
+    programs = [
+        ([*command, f"rank-{rank}", str(SCRIPT), *arguments], shared | of_rank(rank))
         for rank in range(2)
-    ]  # fmt: skip
-    return [rank.communicate(timeout=100)[0] for rank in ranks]
+    ]
+    return [done.stdout + done.stderr for done in warm.together(programs, folder, timeout=100)]
 
 
 @pytest.mark.parametrize(

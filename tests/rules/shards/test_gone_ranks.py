@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from tests.tracer.ranks import reported, started
+from tests.tracer.ranks import reported, together
 
 pytestmark = [
     pytest.mark.long,
@@ -45,8 +45,7 @@ dist.all_reduce(total)
     ids=["killed", "_exit", "exit", "failed"],
 )
 def test_the_rank_that_ended_first_is_named(tmp_path: Path, ends: str, told: str) -> None:
-    ranks = started(tmp_path, PROGRAM.replace("{ends}", ends))
-    first, _ = (rank.communicate(timeout=150)[1] for rank in ranks)
+    first = together(tmp_path, PROGRAM.replace("{ends}", ends))[0].stderr
     assert f"cause    SHD431 rank 0 waits here for rank 1, {told}" in first
     assert "error SHD431  prog.py:11  is explained above" in first
     assert f"rank 0 waits here for rank 1, {told}" in " ".join(reported(tmp_path).split())

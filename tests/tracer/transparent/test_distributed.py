@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests import warm
 
 pytestmark = pytest.mark.long
 
@@ -224,13 +224,9 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     directory = tmp_path_factory.mktemp("ranks")
     script = directory / "program.py"
     script.write_text(BEFORE + PROGRAMS + AFTER, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, str(script), str(directory / "meeting"), str(directory / "run"), *NAMES],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        env={**os.environ, "PYTHONPATH": str(HERE), "OMP_NUM_THREADS": "1"},
-    )
+    command = [str(script), str(directory / "meeting"), str(directory / "run"), *NAMES]
+    env = {**os.environ, "PYTHONPATH": str(HERE), "OMP_NUM_THREADS": "1"}
+    done = warm.run(command, directory, env=env, timeout=100)
     assert done.returncode == 0, done.stderr[-3000:]
     assert len(list((directory / "run").iterdir())) >= 2
     return done.stdout.splitlines()

@@ -7,6 +7,7 @@ from typing import Any
 
 from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.hooks.distributed.load_plans import Planned
+from tensortrail.tracer.hooks.distributed.local_plans import planning
 from tensortrail.tracer.hooks.distributed.pending_saves import OP, Pending
 from tensortrail.tracer.hooks.distributed.stagers import Stagers
 from tensortrail.tracer.hooks.shared.checkpoint_tensors import WITHIN, path_of, tensors_below
@@ -44,6 +45,8 @@ def install(recorder: Recorder, patches: Patches) -> None:
     # Inside, where objects that have a state dict have given theirs.
     patches.wrap(state_dict_saver, "_stateful_to_state_dict", _gathering(recorder, call))
     patches.wrap(default_planner.DefaultLoadPlanner, "set_up_planner", _planning(recorder, call))
+    for planner in (default_planner.DefaultSavePlanner, default_planner.DefaultLoadPlanner):
+        patches.wrap(planner, "create_local_plan", planning(recorder))
     patches.wrap(filesystem, "_write_item", WITHIN.around)
     patches.wrap(filesystem.FileSystemReader, "read_data", WITHIN.around)
     patches.wrap(default_planner.DefaultSavePlanner, "transform_object", WITHIN.around)

@@ -33,6 +33,10 @@ class Planned:
             self._meta = {key for key, each in found if device_of(each).type == "meta"}
 
     def after(self, recorder: Recorder, planner: Any) -> None:
+        with torch._C.DisableTorchFunction():
+            self._compare(recorder, planner)
+
+    def _compare(self, recorder: Recorder, planner: Any) -> None:
         self.target = planner.original_state_dict
         saved = planner.metadata.state_dict_metadata
         self._asked, self._saved = list(planner.state_dict), list(saved)

@@ -1,5 +1,5 @@
-"""A save of plain tensors in plain containers to a file runs no code but torch's, and all there is
-to tell of it is told before.
+"""A save of plain tensors in plain containers to a file, or to a stream that torch made around one,
+runs no code but torch's, and all there is to tell of it is told before.
 
 The mode is off meanwhile: it would see some ten calls a tensor."""
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch._C import DisableTorchFunction
 
 from tensortrail.tracer.events.recorder import Recorder
 from tensortrail.tracer.identity.inner_tensors import PLAIN
@@ -28,9 +29,18 @@ def saves_only_plain(
         recorder.short_ways
         and recorder.of_thread.lower is None
         and len(args) + len(kwargs) == 2
-        and (type(path) is str or isinstance(path, Path))
-        and _is_plain(data, 0)
+        and (type(path) is str or isinstance(path, Path) or _is_torch_s_own(path))
+        and _consists_of_plain(data)
     )
+
+
+def _is_torch_s_own(stream: Any) -> bool:
+    return type(stream).__module__.startswith("torch.")
+
+
+def _consists_of_plain(data: Any) -> bool:
+    with DisableTorchFunction():  # nobody else need see the questions
+        return _is_plain(data, 0)
 
 
 def _is_plain(data: Any, depth: int) -> bool:

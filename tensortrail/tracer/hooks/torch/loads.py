@@ -30,14 +30,16 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
 def loading(recorder: Recorder, op: str) -> Around:
     def around(original: Any, *args: Any, **kwargs: Any) -> Any:
-        if WITHIN.depth:
+        def read() -> Any:
+            if op == "torch.load" and runs_only_torch(recorder, args, kwargs):
+                return with_modes_aside(recorder, original, *args, **kwargs)
             return original(*args, **kwargs)
+
+        if WITHIN.depth:
+            return read()
         with recorder.phases.within("load"):
             try:
-                if op == "torch.load" and runs_only_torch(recorder, args, kwargs):
-                    result = with_modes_aside(recorder, original, *args, **kwargs)
-                else:
-                    result = original(*args, **kwargs)
+                result = read()
             except (RuntimeError, pickle.UnpicklingError) as error:
                 recorder.guarded(_load_refused, args, kwargs, op, error)
                 raise

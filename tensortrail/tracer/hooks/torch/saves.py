@@ -41,20 +41,24 @@ def saving(recorder: Recorder, op: str, what: int = 0, where: int = 1) -> Around
     """Around a writer whose argument `what` holds the tensors and `where` names the file."""
 
     def around(original: Any, *args: Any, **kwargs: Any) -> Any:
-        if WITHIN.depth:
-            return original(*args, **kwargs)
         data = args[what] if len(args) > what else first_given(kwargs, "obj", "tensors", "model")
         path = args[where] if len(args) > where else first_given(kwargs, "f", "filename")
+
+        def write() -> Any:
+            plain = op == "torch.save" and recorder.guarded(
+                saves_only_plain, data, path, args, kwargs
+            )
+            with stepped_aside(TrailMode) if plain else nullcontext():
+                return original(*args, **kwargs)
+
+        if WITHIN.depth:
+            return write()
         with recorder.phases.within("checkpoint"), writing(recorder, path_of(path), op):
             empty = recorder.guarded(note_saved, data, path, op)
             if recorder.may_stop is not None and op == "torch.save":
                 _ask(recorder, recorder.may_stop, path_of(path), bool(empty))
-            plain = op == "torch.save" and recorder.guarded(
-                saves_only_plain, data, path, args, kwargs
-            )
             try:
-                with stepped_aside(TrailMode) if plain else nullcontext():
-                    return original(*args, **kwargs)
+                return write()
             except (RuntimeError, ValueError) as error:
                 recorder.guarded(_refused, data, path, op, error)
                 raise
