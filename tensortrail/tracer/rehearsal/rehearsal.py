@@ -10,7 +10,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from tensortrail.tracer.identity.inner_tensors import PLAIN
 from tensortrail.tracer.rehearsal import state, without_recording
-from tensortrail.tracer.rehearsal.compiler import scripts
+from tensortrail.tracer.rehearsal.compiler import script_devices, scripts
 from tensortrail.tracer.rehearsal.compiler.torch_compile import Compiler
 from tensortrail.tracer.rehearsal.devices import random_numbers, seldom_asked, torch_cuda
 from tensortrail.tracer.rehearsal.devices.data_parallel import install as install_parallel
@@ -99,6 +99,7 @@ class Rehearsal:
         self._steps.remove()
         self.simulation.races.end()
         self._compiler.stop()
+        script_devices.forget()
         self._methods.undo()
         self._replaced.undo()
         PLAIN.difference_update((SimTensor, SimParameter))

@@ -33,6 +33,7 @@ def rehearsed(folder: Path, *arguments: str) -> list[str]:
     ("way", "backend"),
     [
         ("ddp", "nccl"),
+        pytest.param("flat", "nccl", marks=pytest.mark.complete),
         pytest.param("fsdp", "gloo", marks=pytest.mark.complete),
         pytest.param("tp", "cpu:gloo,cuda:nccl", marks=pytest.mark.complete),
     ],

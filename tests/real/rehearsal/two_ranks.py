@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
     RowwiseParallel,
@@ -53,6 +53,12 @@ def sharded(rank: int, features: Any, labels: Any) -> list[Any]:
     return [parameter.full_tensor() for parameter in net.parameters()]
 
 
+def flat(rank: int, features: Any, labels: Any) -> list[Any]:
+    net = FullyShardedDataParallel(model(), device_id=rank, use_orig_params=True)
+    trained(net, features, labels)
+    return list(net.state_dict().values())
+
+
 def unordered(rank: int, features: Any, labels: Any) -> list[Any]:
     """As if FSDP forgot to let its streams wait for each other."""
     torch.cuda.Stream.wait_event = lambda self, event: None
@@ -67,7 +73,9 @@ def parallel(rank: int, features: Any, labels: Any) -> list[Any]:
     return [parameter.full_tensor() for parameter in net.parameters()]
 
 
-WAYS = {"ddp": replicated, "fsdp": sharded, "fsdp-unordered": unordered, "tp": parallel}
+WAYS = {
+    "ddp": replicated, "flat": flat, "fsdp": sharded, "fsdp-unordered": unordered, "tp": parallel,
+}  # fmt: skip
 
 
 def main(way: str, backend: str) -> None:

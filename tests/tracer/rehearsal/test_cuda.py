@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 
 import pytest
 
@@ -16,12 +17,30 @@ HERE = torch.device("cuda", 0)
 
 def test_there_are_two_devices() -> None:
     assert torch.cuda.is_available()
-    assert torch.cuda.is_initialized()
     assert torch.cuda.device_count() == 2
     assert torch.cuda.current_device() == 0
     assert torch.version.cuda
     assert torch.backends.cuda.is_built()
     assert torch.get_device_module() is torch.get_device_module("cuda") is torch.cuda
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: torch.ones(1, device="cuda"),
+        lambda: torch.cuda.set_device(0),
+        lambda: torch.cuda.current_device(),
+        lambda: torch.cuda.get_device_properties(1),
+        lambda: torch.cuda.synchronize(),
+        lambda: torch.accelerator.set_device_index(1),
+    ],
+)
+def test_cuda_starts_with_its_first_use(use: Callable[[], object]) -> None:
+    torch.manual_seed(0)
+    assert torch.cuda.device_count() == 2
+    assert not torch.cuda.is_initialized()
+    use()
+    assert torch.cuda.is_initialized()
 
 
 def test_a_driver_that_tells_of_others_is_not_asked() -> None:

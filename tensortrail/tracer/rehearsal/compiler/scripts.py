@@ -18,6 +18,7 @@ from torch.jit import RecursiveScriptModule, ScriptModule
 from torch.nn import Parameter
 
 from tensortrail.tracer.rehearsal import state
+from tensortrail.tracer.rehearsal.compiler import script_devices
 from tensortrail.tracer.rehearsal.lacks import NotRehearsed
 from tensortrail.tracer.rehearsal.operations.simulation import Simulation
 from tensortrail.tracer.rehearsal.replacements import Replacements
@@ -35,7 +36,8 @@ FOLDED = (
 
 def install(simulation: Simulation, replaced: Replacements) -> None:
     replaced.put(ScriptModule, "_apply", _moving(ScriptModule._apply))
-    replaced.put(ScriptModule, "__call__", _called)
+    for kind in (torch._C.ScriptFunction, torch._C.ScriptMethod):
+        replaced.put(kind, "__call__", _calling(kind.__call__))
     for kind in (ScriptModule, RecursiveScriptModule):
         for name in ("save", "save_to_buffer"):
             replaced.put(kind, name, _saving(getattr(kind, name)))
@@ -45,15 +47,18 @@ def install(simulation: Simulation, replaced: Replacements) -> None:
         replaced.put(torch.jit, name, _folding(name, getattr(torch.jit, name)))
 
 
-def _called(self: Any, *args: Any, **kwargs: Any) -> Any:
-    state.refusal = ""
-    try:
-        return torch.nn.Module.__call__(self, *args, **kwargs)
-    except RuntimeError as error:
-        said = [line for line in str(error).splitlines() if OURS not in line]
-        if state.refusal and said[-1:] and said[-1].strip() == WITHOUT_WORDS:
-            error.args = ("\n".join([*said[:-1], f"{WITHOUT_WORDS} {state.refusal}", ""]),)
-        raise
+def _calling(plain: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
+        state.refusal = ""
+        try:
+            return script_devices.run(plain, self, args, kwargs)
+        except RuntimeError as error:
+            said = [line for line in str(error).splitlines() if OURS not in line]
+            if state.refusal and said[-1:] and said[-1].strip() == WITHOUT_WORDS:
+                error.args = ("\n".join([*said[:-1], f"{WITHOUT_WORDS} {state.refusal}", ""]),)
+            raise
+
+    return __call__
 
 
 PARAMETERS, ALL = (torch._C.ParameterDict,), (torch._C.ParameterDict, torch._C.BufferDict)

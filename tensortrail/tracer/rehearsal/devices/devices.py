@@ -44,6 +44,15 @@ class Devices:
         """How many the program found when it first used one."""
         self._used_by = 0
         """The process that has something on them."""
+        self._started = False
+
+    @property
+    def is_started(self) -> bool:
+        """Whether the program has used one in this process, or chosen one."""
+        return (self._started or self._used_by != 0) and not self.is_lost
+
+    def start(self) -> None:
+        self._started = True
 
     @property
     def device(self) -> int:
@@ -79,6 +88,8 @@ class Devices:
     def not_used_yet(self) -> None:
         """What a rehearsal makes to begin with is no use of the program's."""
         self._count = None
+        self._used_by = 0
+        self._started = False
 
     def counted(self, index: int) -> int:
         """As C++ checks the number of a GPU whose stream is asked for."""

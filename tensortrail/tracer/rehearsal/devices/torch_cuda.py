@@ -82,6 +82,7 @@ class Graph:
 def _device(simulation: Simulation) -> Functions:
     def set_device(index: int) -> None:
         if index >= 0:
+            simulation.start()
             simulation.device = index
 
     def exchange(index: int) -> int:
@@ -92,7 +93,7 @@ def _device(simulation: Simulation) -> Functions:
         return before
 
     return {
-        "init": lambda: None,
+        "init": simulation.start,
         "getDevice": lambda: simulation.device,
         "setDevice": set_device,
         "exchangeDevice": exchange,
@@ -150,7 +151,9 @@ def _rest(simulation: Simulation) -> Functions:
 def _python(simulation: Simulation, device: Functions, streams: Streams) -> dict[str, Any]:
     """Names of `torch.cuda` itself, where its own code would ask the driver."""
     return {
-        "_initialized": True,
+        "_initialized": True,  # what is asked of it before its first use is done at once
+        "_queued_calls": [],
+        "is_initialized": lambda: simulation.is_started,
         "_cached_device_count": None,
         # Asked before `getDeviceCount` where there is a driver: it tells of those that are there.
         **dict.fromkeys(("_device_count_nvml", "_device_count_amdsmi"), lambda: simulation.count),

@@ -11,6 +11,8 @@ from torch import Tensor
 from torch._C import _current_graph_task_id
 
 from tensortrail.tracer.rehearsal import state
+from tensortrail.tracer.rehearsal.compiler import script_devices
+from tensortrail.tracer.rehearsal.devices import nccl_groups
 from tensortrail.tracer.rehearsal.operations import autocast, device_mismatch, index_devices
 from tensortrail.tracer.rehearsal.operations.copies import Copies
 from tensortrail.tracer.rehearsal.operations.missing_kernels import (
@@ -46,6 +48,8 @@ class Computing(Copies):
         self._here.last = index
 
     def run(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        if nccl_groups.is_collective(func):
+            nccl_groups.check(func, args)
         func, args, kwargs = as_copy(INSTEAD.get(func, func), args, kwargs)
         named = list(operands(func, args, kwargs))
         sims = [tensor for _, tensor in named if isinstance(tensor, SimTensor)]
@@ -88,6 +92,8 @@ class Computing(Copies):
         """What it makes lies on the device of that index."""
         if func is aten.copy_.default:
             return self._copy(args, kwargs)
+        if func in script_devices.answers:
+            return script_devices.answers[func](*args)
         if not sims and func is aten._to_copy.default and kwargs.get("non_blocking"):
             self.sends(args[0], index)
         result = self._computed(func, args, kwargs, named, index)

@@ -12,6 +12,7 @@ from torch.utils._pytree import tree_map_only
 
 from tensortrail.tracer.rehearsal.operations import gpu_kernels
 from tensortrail.tracer.rehearsal.operations.refused_types import MISSING, check_of, retold
+from tensortrail.tracer.rehearsal.operations.synced_norms import FORMULAS
 from tensortrail.tracer.rehearsal.tensor.type_names import dtype_named
 
 WIDER = {"Half": torch.float32, "BFloat16": torch.float32}
@@ -47,6 +48,7 @@ def compute(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """What the GPU's kernel would give."""
     if (check := check_of(func)) is not None:
         check(func, args)
+    func = FORMULAS.get(func, func)
     try:
         return func(*args, **kwargs)
     except (NotImplementedError, RuntimeError) as error:

@@ -107,10 +107,22 @@ class Simulation(Computing):
 
     def set_data(self, tensor: Tensor, value: Tensor) -> None:
         """`tensor.data = value`: the object stays, what it is changes, on any device."""
-        if isinstance(tensor, SimTensor) or isinstance(value, SimTensor):
+        if _are_alike(tensor, value):
+            within = value.detach()
+            plain_data.__set__(tensor, within)  # C++ keeps a gradient of another size, too
+            tensor.inner, tensor.index = within.inner, within.index
+        elif isinstance(tensor, SimTensor) or isinstance(value, SimTensor):
             become(tensor, value.detach())
         else:
             plain_data.__set__(tensor, value)
+
+
+def _are_alike(tensor: Tensor, value: Tensor) -> bool:
+    return (
+        isinstance(tensor, SimTensor)
+        and isinstance(value, SimTensor)
+        and tensor.layout is value.layout is torch.strided
+    )
 
 
 plain_data = torch._C.TensorBase.data

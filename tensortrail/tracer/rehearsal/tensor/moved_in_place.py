@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -23,6 +25,7 @@ LAZY = (
     "the CPU"
 )
 SUCCESSOR = "_became"
+PLAIN_DATA = torch._C.TensorBase.data
 
 
 def install(replaced: Replacements) -> None:
@@ -93,8 +96,24 @@ def _give_gradient(tensor: Tensor, grad: Tensor) -> None:
     """Torch asks nothing of a gradient that was there before, nor of an older graph's."""
     if grad.dtype != tensor.dtype:
         tensor.grad_dtype = None
-    with DisableTorchFunction():
+    with DisableTorchFunction(), _as_large_as(tensor, grad):
         tensor.grad = grad
+
+
+@contextmanager
+def _as_large_as(tensor: Tensor, grad: Tensor) -> Iterator[None]:
+    """Sharded training keeps the gradient of the whole parameter while it has only a part of it."""
+    if tensor.shape == grad.shape:
+        yield
+    elif isinstance(tensor, SimTensor):
+        take_shape(tensor, grad)
+        yield
+        take_shape(tensor, tensor.inner)
+    else:
+        kept = PLAIN_DATA.__get__(tensor)
+        PLAIN_DATA.__set__(tensor, torch.empty(grad.shape, dtype=tensor.dtype))
+        yield
+        PLAIN_DATA.__set__(tensor, kept)
 
 
 def _take_hooks(tensor: Any, before: Any) -> None:
