@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices.meetings.collectives import (
+from tensortrail.rules.devices.shared.meetings.collectives import (
     OF_TORCH,
     collectives,
     through_helpers,
