@@ -32,8 +32,8 @@ def _by_family() -> list[str]:
     lines = [_LEVELS, ""]
     for prefix, family in groupby(all_rules().values(), lambda rule: rule.code.rstrip(digits)):
         rules = list(family)
-        folder = sys.modules[rules[0].__module__.rpartition(".")[0]]
-        name = folder.__name__.rpartition(".")[2]
+        name = rules[0].__module__.split(".")[2]
+        folder = sys.modules[f"tensortrail.rules.{name}"]
         lines += [f"## {prefix}: {name}", "", folder.__doc__ or "", ""]
         lines += ["| code | name | level | what it finds |", "| --- | --- | --- | --- |"]
         lines += [_row(rule) for rule in rules] + [""]

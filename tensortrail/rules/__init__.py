@@ -1,4 +1,5 @@
-"""One risk, one file. Rules are discovered: put a file into a family's folder, nothing else."""
+"""One risk, one file. Rules are discovered: put a file into the folder of its family, or into one
+of the folders in it, nothing else."""
 
 from __future__ import annotations
 
@@ -45,12 +46,9 @@ def all_rules() -> dict[str, type[Rule]]:
     from importlib.metadata import entry_points  # it takes longer than the rules of most checks
 
     found: list[type[Rule]] = []
-    for family in pkgutil.iter_modules(__path__):
-        if not family.ispkg:
-            continue
-        package = importlib.import_module(f"{__name__}.{family.name}")
-        for file in pkgutil.iter_modules(package.__path__):
-            found += _rules_in(importlib.import_module(f"{package.__name__}.{file.name}"))
+    for file in pkgutil.walk_packages(__path__, f"{__name__}."):
+        if not file.ispkg:
+            found += _rules_in(importlib.import_module(file.name))
     for point in entry_points(group=ENTRY_POINT):
         loaded = point.load()
         found += [loaded] if isinstance(loaded, type) else _rules_in(loaded)

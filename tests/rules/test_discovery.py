@@ -84,7 +84,7 @@ def test_every_file_of_a_family_is_discovered() -> None:
     folder = Path(rules.__file__).parent
     classes = {
         node.name
-        for file in folder.glob("*/*.py")
+        for file in folder.rglob("*/*.py")
         for node in ast.parse(file.read_text(encoding="utf-8")).body
         if isinstance(node, ast.ClassDef)
         and any(isinstance(base, ast.Name) and base.id == "Rule" for base in node.bases)

@@ -12,21 +12,14 @@ from tensortrail.rules.devices.meetings.following import follows
 from tensortrail.rules.devices.meetings.legal import is_legal
 from tensortrail.rules.devices.modules.as_buffers import as_buffers, is_registered
 from tensortrail.rules.devices.modules.carried_state import Carried, carried_states
-from tensortrail.rules.devices.modules.plain_attributes import kept_at, kept_on_cpu, read_of_self
+from tensortrail.rules.devices.modules.plain_attributes import kept_at
+from tensortrail.rules.devices.modules.users_of_made import READ, users_of_made
 from tensortrail.rules.devices.written_for.beforehand import need_not_move
-from tensortrail.rules.devices.written_for.device_aware import sets_up
-from tensortrail.rules.devices.written_for.makers import (
-    FACTORIES,
-    made_without_device,
-    makers_and_callers,
-)
+from tensortrail.rules.devices.written_for.makers import FACTORIES
 from tensortrail.rules.places import Meeting, Place, Where
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.placeholders import is_placeholder
 from tensortrail.rules.view import FunctionNode
-
-_READ = ("from_numpy", "frombuffer")
-"""What makes a tensor of data, always on the CPU."""
 
 
 class AttributeLeftBehind(Rule):
@@ -65,7 +58,7 @@ class AttributeLeftBehind(Rule):
     notes = False
     needs_callers = True
     explains = ("DEV530",)
-    triggers = tuple(("torch", "self.", name) for name in (*FACTORIES, *_READ))
+    triggers = tuple(("torch", "self.", name) for name in (*FACTORIES, *READ))
     bad = (
         Bad(
             "import torch\nfrom torch import nn\n\n\nclass Weighted(nn.Module):\n"
@@ -313,7 +306,7 @@ class Tabled(nn.Module):
         if in_tests(module):
             return
         by_statement: dict[ast.AST, dict[str, _Left]] = {}
-        for function in dict.fromkeys(_users_of_made_attributes(module)):
+        for function in dict.fromkeys(users_of_made(module)):
             for meeting in module.places(function).meetings:
                 inner = module.function_of(meeting.node) or function
                 left = _left_behind(module, inner, meeting)
@@ -364,24 +357,6 @@ class _Left(NamedTuple):
     name: str
     meeting: Meeting
     there: Place
-
-
-def _users_of_made_attributes(module: Module) -> Iterator[FunctionNode]:
-    """Methods of modules that read an attribute which was made without a device, or of data."""
-    made = (*made_without_device(module), *module.calls(*_READ))
-    for function in makers_and_callers(module, made):
-        cls = module.parent(function)
-        if not isinstance(cls, ast.ClassDef) or not sets_up(function):
-            continue
-        facts = module.class_facts(cls)
-        if facts is None or not facts.is_module:
-            continue
-        names = set(kept_on_cpu(module, function))
-        for each in cls.body if names else ():
-            if not isinstance(each, ast.FunctionDef) or sets_up(each):
-                continue
-            if names & read_of_self(module, each):
-                yield each
 
 
 def _left_behind(module: Module, function: FunctionNode, meeting: Meeting) -> _Left | None:
