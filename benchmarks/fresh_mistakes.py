@@ -38,7 +38,7 @@ from tensortrail.analyzer.judging.module import open_project
 from tensortrail.analyzer.reading.source import Source, Unreadable
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Rule, all_rules
-from tensortrail.rules.devices.written_for.makers import FACTORIES
+from tensortrail.rules.devices.shared.written_for.makers import FACTORIES
 
 LEFT_OUT = set("tests test testing test_utils stubs examples scripts benchmarks docs".split())
 WITH_CONDITION_HELP = "with its condition, if a line stands alone under one"

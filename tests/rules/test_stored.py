@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tensortrail.rules.devices.device_taken_for_text import DeviceTakenForText
+from tensortrail.rules.devices.named.device_taken_for_text import DeviceTakenForText
 from tensortrail.rules.shared.stored import stored_under
 from tensortrail.testing import run
 from tests.analyzer.snippets import module_of

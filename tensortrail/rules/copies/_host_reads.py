@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from tensortrail.rules import Module
-from tensortrail.rules.devices.written_for.callers import comes_from_the_cpu
+from tensortrail.rules.devices.shared.written_for.callers import comes_from_the_cpu
 from tensortrail.rules.places import Where
 from tensortrail.rules.shared.objects import called, is_true, keyword, receiver
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.rules import Module
-from tensortrail.rules.devices.calls.explained import is_followed_by
+from tensortrail.rules.devices.shared.calls.explained import is_followed_by
 from tensortrail.rules.shared.annotations import DEVICE, names_type
 from tensortrail.rules.shared.factories import is_factory
 from tensortrail.rules.shared.given_devices import under_device

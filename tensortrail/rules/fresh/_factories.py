@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.rules.devices.modules.kept_where_made import keeps_where_made
-from tensortrail.rules.devices.written_for.goes_along import only_sets_up
+from tensortrail.rules.devices.shared.modules.kept_where_made import keeps_where_made
+from tensortrail.rules.devices.shared.written_for.goes_along import only_sets_up
 from tensortrail.rules.shared.factories import is_factory
 from tensortrail.rules.shared.layers import PARAMETER
 from tensortrail.rules.shared.objects import called, is_self, receiver

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.findings import Edit, Fix, Safety, Severity
-from tensortrail.rules.devices.meetings.meant import is_traced
-from tensortrail.rules.devices.written_for.beforehand import is_beforehand
-from tensortrail.rules.devices.written_for.device_aware import is_in_module
-from tensortrail.rules.devices.written_for.goes_along import is_passed_from_the_cpu
+from tensortrail.rules.devices.shared.meetings.meant import is_traced
+from tensortrail.rules.devices.shared.written_for.beforehand import is_beforehand
+from tensortrail.rules.devices.shared.written_for.device_aware import is_in_module
+from tensortrail.rules.devices.shared.written_for.goes_along import is_passed_from_the_cpu
 from tensortrail.rules.shared.annotations import DEVICE, names_type
 from tensortrail.rules.shared.factories import is_factory
 from tensortrail.rules.shared.given_devices import under_device

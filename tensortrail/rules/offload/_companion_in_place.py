@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.findings import Severity
-from tensortrail.rules.devices.written_for.beforehand import need_not_move
-from tensortrail.rules.devices.written_for.used_here import is_used_on_a_gpu
+from tensortrail.rules.devices.shared.written_for.beforehand import need_not_move
+from tensortrail.rules.devices.shared.written_for.used_here import is_used_on_a_gpu
 from tensortrail.rules.offload._companions import Companion
 from tensortrail.rules.offload._plain_tensors import BUILDING, is_handed_in
 from tensortrail.rules.shared.dtypes import is_dtype

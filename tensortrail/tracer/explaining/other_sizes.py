@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tensortrail.rules.devices.number_types_meet import TYPES
+from tensortrail.rules.devices.meetings.number_types_meet import TYPES
 from tensortrail.rules.shared.sizes import dimensions
 from tensortrail.tracer.explaining.causes import Cause
 from tensortrail.tracer.explaining.operand import Operand, Origins

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tensortrail.analyzer.judging.module import PythonModule, open_project
-from tensortrail.rules.devices.written_for.beforehand import is_beforehand
+from tensortrail.rules.devices.shared.written_for.beforehand import is_beforehand
 
 PLAIN_PADDED = """
 import torch

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tensortrail.rules.devices.in_runs.errors import MIXED
+from tensortrail.rules.devices.shared.in_runs.errors import MIXED
 from tensortrail.rules.shared.failures import NO_VALUES
 
 TRACER = Path(__file__).parents[2] / "tracer" / "explaining"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tensortrail.findings import Severity
-from tensortrail.rules.devices.module_not_moved import ModuleNotMoved
+from tensortrail.rules.devices.meetings.module_not_moved import ModuleNotMoved
 from tensortrail.testing import run
 from tests.rules.judged import severity
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tensortrail.rules.devices.is_available_not_called import IsAvailableNotCalled
+from tensortrail.rules.devices.named.is_available_not_called import IsAvailableNotCalled
 from tensortrail.testing.examples import run
 
 HEAD = "from torch.compiler import is_compiling\n\n"

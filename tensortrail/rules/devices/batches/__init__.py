@@ -1,1 +1,1 @@
-"""What loops get from their loaders, and which parts of it are moved."""
+"""Batches of a loader that are not moved to the device of their model, or only in part."""

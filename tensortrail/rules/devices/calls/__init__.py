@@ -1,1 +1,1 @@
-"""Calls that leave out an argument, beside those that pass it."""
+"""Calls that leave out a device or another argument, and functions that do not use theirs."""

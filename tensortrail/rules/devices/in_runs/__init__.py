@@ -1,1 +1,1 @@
-"""What recorded runs show: errors about devices, and what was refused."""
+"""What only a recorded run shows: an operation that refused the devices of its operands."""

@@ -1,1 +1,1 @@
-"""Files that are loaded: where they were saved, and where they go."""
+"""Files that are loaded onto a device that is not here, or not the one of this process."""

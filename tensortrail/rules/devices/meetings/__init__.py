@@ -1,1 +1,1 @@
-"""What was made without a device, and what it meets."""
+"""Operations whose operands are on two devices."""

@@ -1,1 +1,1 @@
-"""What modules keep where `.to()` does not reach it, and models that are moved in part."""
+"""Modules that are moved in part, not at all, too early or too late."""

@@ -1,1 +1,1 @@
-"""Moves: those whose result is lost, and what is moved beside each other."""
+"""Moves of tensors that are lost, incomplete, or change more than the device."""

@@ -1,1 +1,1 @@
-"""How code names devices: what is at hand, what is written out, and in which form it is."""
+"""Devices that are named in the wrong form or chosen in the wrong way."""

@@ -1,0 +1,1 @@
+"""What several rules about devices ask, in folders by subject."""

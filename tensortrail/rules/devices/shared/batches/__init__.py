@@ -1,0 +1,1 @@
+"""What loops get from their loaders, and which parts of it are moved."""

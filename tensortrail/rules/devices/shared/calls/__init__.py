@@ -1,0 +1,1 @@
+"""Calls that leave out an argument, beside those that pass it."""

@@ -1,0 +1,1 @@
+"""What recorded runs show: errors about devices, and what was refused."""

@@ -1,0 +1,1 @@
+"""Files that are loaded: where they were saved, and where they go."""

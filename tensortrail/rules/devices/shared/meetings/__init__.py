@@ -1,0 +1,1 @@
+"""What was made without a device, and what it meets."""

@@ -1,0 +1,1 @@
+"""What modules keep where `.to()` does not reach it, and models that are moved in part."""

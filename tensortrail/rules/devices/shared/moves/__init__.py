@@ -1,0 +1,1 @@
+"""Moves: those whose result is lost, and what is moved beside each other."""
