@@ -29,6 +29,11 @@ SAID: tuple[tuple[type[BaseException], str, str], ...] = (
         "{} has a kernel for GPUs only",
     ),
     (
+        RuntimeError,
+        r"(not linked with support for cuda devices|Storage device not recognized: cuda)",
+        "memory that C++ asks for is not simulated ({})",
+    ),
+    (
         ValueError,
         r"(Invalid scaling configuration)",
         "matrices scaled in blocks have kernels for GPUs only ({})",
@@ -40,7 +45,8 @@ SAID: tuple[tuple[type[BaseException], str, str], ...] = (
     ),
     (
         Exception,
-        r"(libcuda\.so|libcudart\.so|libnvrtc|CUDA_HOME|\bnvcc\b|ProcessGroupNCCL|NCCL_\w+)",
+        r"(libcuda\.so|libcudart\.so|libnvrtc|CUDA_HOME|\bnvcc\b|ProcessGroupNCCL\b(?!\.cpp)"
+        r"|NCCL_(?!DEBUG)\w+)",
         "{} is not there without a GPU",
     ),
 )

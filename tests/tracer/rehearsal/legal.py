@@ -160,4 +160,22 @@ result = [torch.tensor(y.dtype == torch.bfloat16), net[0].weight.grad.cpu().roun
           a = torch.empty(3, device=G).fill_(2.); torch.manual_seed(1); b = torch.zeros_like(a)
           result = [a.cpu(), b.add_(a).cpu(), torch.tensor(a.sum().item())]
           """),
+    Legal("code of a script asks for the device", """\
+          script = torch.jit.CompilationUnit('''
+          def f(x, y):
+              if x.device != y.device:
+                  y = y.to(x.device)
+              return (x + y).to("cpu"), x.cpu(), x.is_cuda == y.is_cuda
+          ''')
+          result = [*script.f(there, here)[:2], torch.tensor(script.f(there, here)[2])]
+          """),
+    Legal("a new tensor of a size, and of values", """\
+          made = [there.new(torch.Size([2, 5])), there.new(2, 5), there.new((2, 5)), there.new([1])]
+          result = [each.shape.numel() + torch.zeros(2) for each in made] + [made[2].cpu()]
+          """),
+    Legal("the type and device of another", """\
+          wide = here.double()
+          result = [(each.type_as(there) + there).cpu() for each in (here, wide, wide.to(G))]
+          result += [there.type_as(wide) + wide]
+          """),
 )  # fmt: skip

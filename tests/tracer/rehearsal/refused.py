@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.tracer.rehearsal.programs import Refused
+from tests.tracer.rehearsal.refused_collectives import COLLECTIVES
 
 
 def two(first: str, second: str) -> str:
@@ -388,4 +389,5 @@ REFUSED = (
             torch.select_scatter(there, b, 0, 1).sum().backward()
             """, "Function SelectScatterBackward0 returned an invalid gradient at index 1",
             "operand-copied-across-devices"),
+    *COLLECTIVES,
 )  # fmt: skip

@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("torch")
 
 from tensortrail.tracer.rehearsal import lacks
+from tensortrail.tracer.rehearsal.devices.nccl_groups import SAME_GPU
 from tensortrail.tracer.rehearsal.lacking_errors import lack_behind
 
 LACKING = {
@@ -20,6 +21,9 @@ LACKING = {
     ),
     "torch._cuda_getDriverVersion is not there": AttributeError(
         "module 'torch._C' has no attribute '_cuda_getDriverVersion'"
+    ),
+    "memory that C++ asks for is not simulated": RuntimeError(
+        "PyTorch is not linked with support for cuda devices"
     ),
     "matrices scaled in blocks have kernels for GPUs only": ValueError(
         "Invalid scaling configuration."
@@ -35,6 +39,7 @@ OTHERS = (
     ),
     AttributeError("module 'torch.cuda' has no attribute 'nothing'"),
     AssertionError("triton"),
+    RuntimeError(SAME_GPU.format(0, 1, 4096)),
 )
 
 

@@ -11,7 +11,6 @@ from torch import Tensor
 from torch._C import _get_dispatch_mode
 from torch.nn import Parameter
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_map_only
 
 from tensortrail.tracer.rehearsal.compiler import stand_ins
 from tensortrail.tracer.rehearsal.devices import random_numbers
@@ -53,6 +52,7 @@ class AskMode(TorchFunctionMode):  # type: ignore[misc]
             Tensor.cuda: self._cuda,
             Tensor.cpu: self._cpu,
             Tensor.type: self._type,
+            Tensor.type_as: self._type_as,
             plain_data.__set__: self._set_data,
             torch._has_compatible_shallow_copy_type: self._compatible,
             Tensor.numpy: self._host_read,
@@ -110,6 +110,12 @@ class AskMode(TorchFunctionMode):  # type: ignore[misc]
             return self._simulation.typed(args[0], dtype, False)
         return func(*args, **kwargs)
 
+    def _type_as(self, func: Any, args: Any, kwargs: Any) -> Any:
+        other = kwargs.get("other", args[1] if len(args) > 1 else None)
+        if isinstance(other, SimTensor):
+            return moved(self._simulation, TO, (args[0], other.device, other.dtype), {})
+        return func(*args, **kwargs)
+
     def _set_data(self, func: Any, args: Any, kwargs: Any) -> Any:
         ANSWERS[func](*args)
 
@@ -150,7 +156,8 @@ class AskMode(TorchFunctionMode):  # type: ignore[misc]
     def _new(self, func: Any, args: Any, kwargs: Any) -> Any:
         if not isinstance(args[0], SimTensor):
             return func(*args, **kwargs)
-        rest = tree_map_only(SimTensor, lambda each: each.inner, args[1:])
+        # A `torch.Size` has to stay one: other tuples are taken for values.
+        rest = [each.inner if isinstance(each, SimTensor) else each for each in args[1:]]
         return self._simulation.moved(func(args[0].inner, *rest), args[0].index)
 
     def _host_read(self, func: Any, args: Any, kwargs: Any) -> Any:
