@@ -129,7 +129,7 @@ class AsksForCallees(RunsFunctions):
 
     def changed_and_returned(self, call: ast.Call) -> list[tuple[ast.expr, Changed]]:
         """The arguments that the called function changes in place and returns."""
-        names = self._about_callee(call, changed.changed_and_returned)
+        names = self._about_callee(call, changed.changed_and_returned, changed.WORTH_READING)
         if not names:
             return []
         given = dict(zip(self.parameters_of_callee(call), call.args, strict=False))

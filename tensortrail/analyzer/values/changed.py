@@ -8,11 +8,17 @@ from collections.abc import Iterator
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.syntax.tree import SCOPES
 from tensortrail.analyzer.values.signatures import tensor_parameters
+from tensortrail.patterns import pattern
 from tensortrail.rules.project_facts import Changed
 from tensortrail.rules.shared.values import CHANGES, VIEWS
 from tensortrail.rules.view import FunctionNode
 
 _IN_PLACE = tuple(sorted(CHANGES))
+WORTH_READING = pattern(
+    r"step|mask|norm|clip|clamp|scale|fill|apply|update|add|shift|rot|zero|drop|warp|transf|process"
+    r"|noise|mix|pad|flip|blend|forward|predict|correct|set|clean|augment|replace|enforce|adjust"
+)
+"""What functions of other files are called that are looked up: to ask of all takes too long."""
 
 
 def changed_and_returned(file: ProjectFile, function: ast.AST) -> dict[str, Changed]:

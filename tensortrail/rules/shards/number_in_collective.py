@@ -29,13 +29,8 @@ class NumberInCollective(Rule):
     Not reported: numbers that may be tensors on some path.
 
     ## Why is this bad?
-    The call raises a TypeError. With one process the code around it is often skipped, so that the
-    first run on several GPUs shows it, at the end of an epoch.
-
-    ## What you may see
-    ```
-    TypeError: Invalid function argument. Expected parameter `tensor` of type torch.Tensor
-    ```
+    The call raises a TypeError that asks for a torch.Tensor. With one process the code around it
+    is often skipped, so that the first run on several GPUs shows it, at the end of an epoch.
 
     ## Fix safety
     No fix is offered: make a tensor of the number on the device of the process group,

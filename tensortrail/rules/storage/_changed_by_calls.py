@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tensortrail.rules.project_facts import Changed
 from tensortrail.rules.shared.functions import functions
-from tensortrail.rules.shared.objects import is_before
+from tensortrail.rules.shared.objects import given, is_before
 from tensortrail.rules.storage._read_after import is_read_after
 from tensortrail.rules.view import FunctionNode, Module
 
@@ -46,19 +46,19 @@ def _yielded(module: Module, function: FunctionNode) -> dict[str, ast.Yield]:
 def _changed(
     module: Module, assign: ast.Assign, call: ast.Call, yielded: dict[str, ast.Yield]
 ) -> Iterator[ChangedByCall]:
-    arguments = (*call.args, *(each.value for each in call.keywords))
-    worth = [
-        each
-        for each in arguments
-        if isinstance(each, ast.Name)
-        and (_is_out(yielded, each, call) or is_read_after(module, assign, each.id))
-    ]
-    for given, changed in module.changed_and_returned(call) if worth else ():
-        if given in worth and isinstance(given, ast.Name):
-            name = _bound_at(assign.targets[0], changed.place)
-            again = name == given.id
-            if _is_out(yielded, given, call) if again else is_read_after(module, assign, name):
-                yield ChangedByCall(call, given, again, _at(module, changed))
+    if not any(isinstance(each, ast.Name) for each in given(call)):
+        return
+    for argument, changed in module.changed_and_returned(call):
+        name = _bound_at(assign.targets[0], changed.place)
+        if not isinstance(argument, ast.Name):
+            continue
+        again = name == argument.id
+        if (
+            _is_out(yielded, argument, call)
+            if again
+            else all(is_read_after(module, assign, each) for each in (argument.id, name))
+        ):
+            yield ChangedByCall(call, argument, again, _at(module, changed))
 
 
 def _at(module: Module, changed: Changed) -> ast.stmt | None:
