@@ -95,7 +95,12 @@ if __name__ == "__main__":
             runpy._run_module_as_main(given["module"])  # type: ignore[attr-defined]
         else:
             sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
-            globals().update(__file__=sys.argv[0], __doc__=None)
+            globals().update(__file__=os.path.abspath(sys.argv[0]), __doc__=None)
             del wait_for_jobs, become, given, COMPILER, _leave_standing, _leave_libraries
             with open(__file__, "rb") as _program:
-                exec(compile(_program.read(), __file__, "exec"))
+                try:
+                    exec(compile(_program.read(), __file__, "exec"))
+                except Exception as _error:  # a traceback begins in the program
+                    _at = _error.__traceback__ and _error.__traceback__.tb_next
+                    sys.excepthook(type(_error), _error.with_traceback(_at), _at)
+                    sys.exit(1)

@@ -26,7 +26,7 @@ def planning(recorder: Recorder) -> Around:
     known = PLAIN | {DTensor}
 
     def around(original: Any, planner: Any) -> Any:
-        if not recorder.guarded(_asks_only, known, planner.state_dict):
+        if not recorder.guarded(_asks_only, known, getattr(planner, "state_dict", None)):
             return original(planner)
         with stepped_aside(TrailMode):
             return original(planner)
@@ -36,8 +36,9 @@ def planning(recorder: Recorder) -> Around:
 
 def _asks_only(recorder: Recorder, known: set[type], state_dict: Any) -> bool:
     """Whether no other kinds of tensors are asked for anything."""
-    others = set(map(type, state_dict.values())) - known
-    return recorder.of_thread.lower is None and not any(map(_is_asked, others))
+    if recorder.of_thread.lower is not None or not isinstance(state_dict, dict):
+        return False
+    return not any(map(_is_asked, set(map(type, state_dict.values())) - known))
 
 
 def _is_asked(kind: type) -> bool:
