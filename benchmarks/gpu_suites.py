@@ -45,10 +45,59 @@ GPU_SUITES = {
                      "(offload or parallelism or Memory) and not Compile"),
         ),
         Suite(
+            "kornia",
+            files=tuple(
+                f"tests/color/test_{name}.py" for name in ("hsv", "lab", "luv", "xyz", "yuv")
+            ),
+            folders=("",),
+            tag="none",
+            version="0",
+            source="kornia",
+            needs=(HELPERS, "helpers of kornia 1.0"),
+            options=("--device", "cuda"),
+        ),
+        Suite(
+            "lightning",
+            files=tuple(
+                f"tests/tests_fabric/{name}"
+                for name in ("accelerators/test_cuda.py", "plugins/precision", "test_wrappers.py",
+                             "utilities/test_init.py", "utilities/test_device_dtype_mixin.py",
+                             "utilities/test_optimizer.py", "strategies/test_single_device.py",
+                             "strategies/test_dp.py")
+            ),
+            folders=("tests", "src"),
+            tag="none",
+            version="0",
+            source="src",
+            needs=(HELPERS, "helpers of lightning 1.0"),
+        ),
+        Suite(
             "peft",
             files=("tests/test_tuners_utils.py", "tests/test_supertuning.py"),
             options=("-k", "gpu or cuda or accelerator or ephemeral or offload or device"),
             needs=(HELPERS, "helpers of peft 1.0"),
+        ),
+        Suite(
+            "pyro",
+            files=("tests/distributions/test_cuda.py", "tests/infer/autoguide/test_gaussian.py",
+                   "tests/ops/test_provenance.py"),
+            folders=("tests", "pyro"),
+            tag="none",
+            version="0",
+            source="pyro",
+            needs=(HELPERS, "helpers of pyro 1.0"),
+        ),
+        Suite(
+            "pytorch-geometric",
+            files=("test/nn/aggr", "test/utils/test_scatter.py",
+                   "test/utils/test_softmax.py", "test/utils/test_segment.py",
+                   "test/utils/test_sparse.py", "test/utils/test_spmm.py",
+                   "test/nn/conv/test_message_passing.py", "test/nn/conv/test_rgcn_conv.py"),
+            folders=("test", "torch_geometric"),
+            tag="none",
+            version="0",
+            source="torch_geometric",
+            needs=(HELPERS, "helpers of pytorch-geometric 1.0"),
         ),
         Suite(
             "safetensors",
