@@ -5,9 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.devices.shared.modules.attribute_reads import (
-    meets_the_layers,
-)
+from tensortrail.rules.devices.shared.meetings.beside_outputs import meets_the_layers
 from tensortrail.rules.devices.shared.modules.kept_plainly import held_by, kept_tensors
 from tensortrail.rules.devices.shared.modules.made_in_place import (
     is_made_here,

@@ -18,7 +18,7 @@ from tensortrail.rules.devices.shared.named.devices_said import (
 from tensortrail.rules.devices.shared.named.named_gpus import is_cuda_literal
 from tensortrail.rules.devices.shared.named.own_devices import kept_names, own_device, own_launcher
 from tensortrail.rules.devices.shared.named.written import is_instead, written_literals
-from tensortrail.rules.devices.shared.written_for.makers import FACTORIES
+from tensortrail.rules.shared.factories import is_factory
 from tensortrail.rules.shared.functions import names_of_parameters
 from tensortrail.rules.shared.objects import file_around, is_self, keyword, last_name
 from tensortrail.rules.view import FunctionNode, Module
@@ -105,8 +105,7 @@ def _is_bound_before(
 
 
 def _makes_a_tensor(module: Module, call: ast.Call) -> bool:
-    first, _, name = module.qualified(call.func).rpartition(".")
-    return first == "torch" and name in FACTORIES and keyword(call, "device") is not None
+    return is_factory(module, call) and keyword(call, "device") is not None
 
 
 def is_setting(module: Module, function: FunctionNode, at_hand: ast.AST, written: ast.Call) -> bool:
