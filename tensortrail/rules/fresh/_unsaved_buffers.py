@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from tensortrail.rules import Module
 from tensortrail.rules.shared.objects import called, is_false, keyword, name_of, receiver
 from tensortrail.rules.shared.on_meta import class_emptied
+from tensortrail.rules.shared.origins import behind
 
 INTERNAL_DICTS = ("_non_persistent_buffers_set", "_parameters", "_buffers", "_modules")
 _WRITES = ("add", "update", "discard", "remove", "pop", "clear", "setdefault")
@@ -111,9 +112,10 @@ def _saved_buffer(module: Module, node: ast.AST) -> ast.Call | None:
         return node if len(node.args) == 1 and keyword(node, "persistent") is None else None
     name = node.func.id if isinstance(node.func, ast.Name) else None
     helper = next((e for e in module.nodes(ast.FunctionDef) if e.name == name), None)
-    given = [each.value for each in module.nodes(ast.Return, helper)] if helper else []
+    returns = module.nodes(ast.Return, helper) if helper else ()
+    given = [behind(module, each.value) for each in returns if each.value is not None]
     plain = all(isinstance(e, ast.Call) and called(e) == "Buffer" for e in given)
-    found = [_saved_buffer(module, each) for each in given if each is not None and plain]
+    found = [_saved_buffer(module, each) for each in given if plain]
     return found[0] if found and None not in found else None
 
 
