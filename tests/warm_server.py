@@ -102,5 +102,6 @@ if __name__ == "__main__":
                     exec(compile(_program.read(), __file__, "exec"))
                 except Exception as _error:  # a traceback begins in the program
                     _at = _error.__traceback__ and _error.__traceback__.tb_next
+                    sys.last_type, sys.last_value, sys.last_traceback = type(_error), _error, _at
                     sys.excepthook(type(_error), _error.with_traceback(_at), _at)
                     sys.exit(1)
