@@ -56,7 +56,9 @@ class AsksForGpus:
             return None
         top, (above, name) = around_program(file), os.path.split(package)
         made = customs.gpu_made_default(top) if (above or os.curdir) == top else {}
-        scripts = customs.importing_beside(top, name) if made else ()
+        if not made:
+            return None
+        scripts = customs.importing_beside(top, name)
         _rest_on_program(file, top, scripts, texts_asked.makes_default, makes_default)
         file.absent.add(name)  # who imports the package
         found = [(each, made[each]) for each in scripts if each in made]
