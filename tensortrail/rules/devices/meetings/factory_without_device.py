@@ -74,7 +74,7 @@ class FactoryWithoutDevice(Rule):
     since = "0.2.0"
     severity = Severity.WARNING
     warns = False
-    errors_as = Severity.NOTE
+    errors_as = Severity.WARNING
     notes = False
     needs_callers = True
     explains = ("DEV526", "DEV528", "DEV531", "DEV532", "DEV534", "DEV552", "NEW305")

@@ -74,7 +74,7 @@ class NumpyWithoutCpu(Rule):
     since = "0.2.0"
     severity = Severity.WARNING
     warns = False
-    errors_as = Severity.NOTE
+    errors_as = Severity.WARNING
     notes = False
     triggers = (
         ".numpy(",
