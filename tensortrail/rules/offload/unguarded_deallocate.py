@@ -62,7 +62,6 @@ class UnguardedDeallocate(Rule):
     name = "unguarded-deallocate"
     since = "0.2.0"
     severity = Severity.ERROR
-    errors_as = Severity.WARNING
     passes_clear = False
     triggers = (
         "deallocate_module",
@@ -261,6 +260,7 @@ def probe(cpu_offload: bool):
                 module,
                 call,
                 f"`{shown}` is moved to the CPU here whatever `{name}` says",
+                severity=_weight(module, call),
                 trail=trail_to(module, subject, settings),
                 fixes=[guarded_by_setting(module, call, subject, settings)],
                 settings=advice(name),
@@ -290,3 +290,8 @@ def probe(cpu_offload: bool):
                 trail=[(back, "only offloading is a reason for this move")],
                 fixes=[module.wrap_in_if(statement, condition, Safety.UNSAFE)],
             )
+
+
+def _weight(module: Module, call: ast.Call) -> Severity:
+    """A move may have another reason than offloading; `deallocate_module` has none."""
+    return Severity.WARNING if deallocated(module, call) is None else Severity.ERROR
