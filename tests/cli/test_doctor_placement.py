@@ -77,9 +77,9 @@ def test_what_cannot_be_done(
 ) -> None:
     for arguments, why in (
         ([config], "at least one GPU"),
-        ([config, "--gpu", "much"], "'much' is no size"),
+        ([config, "--gpu", "much"], "'much' is not a size"),
         ([str(tmp_path / "none"), "--gpu", "1GB"], "there is no file or folder"),
-        ([config, "--gpu", "1GB", "--dtype", "float17"], "no type of torch"),
+        ([config, "--gpu", "1GB", "--dtype", "float17"], "not a dtype of torch"),
         ([config, "--gpu", "1GB", "--run", str(tmp_path / "none")], "none"),
     ):
         code, _, err = run(capsys, *arguments)

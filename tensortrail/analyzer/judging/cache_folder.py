@@ -21,7 +21,7 @@ def refused(folder: str, root: str) -> str:
     if outside := leads_out(file, root):
         return f"{folder}: no cache is kept: a link here leads out of the project, to {outside}"
     if os.path.lexists(file) and (os.path.islink(file) or not os.path.isfile(file)):
-        return f"{file}: no cache is kept: this is no regular file"
+        return f"{file}: no cache is kept: this is not a regular file"
     if not os.path.isdir(folder):
         return ""
     try:

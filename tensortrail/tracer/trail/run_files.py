@@ -71,7 +71,7 @@ def trail_files(path: Path) -> list[Path]:
     folder = folder_of_runs(path)
     runs = runs_in(folder)
     if not runs:
-        raise NotATrail(f"{folder}: no trail in it")
+        raise NotATrail(f"{folder}: no run was recorded there")
     return files_of_run(max(runs, key=lambda each: each.stat().st_mtime))
 
 
