@@ -45,7 +45,7 @@ def test_it_says_where_and_why(config: str, capsys: pytest.CaptureFixture[str]) 
     assert "  cpu: " in out
     assert "why: model.layers." in out
     assert " bytes are missing" in out
-    assert "more on the GPU to offload nothing" in out
+    assert "more to hold the whole model" in out
     assert "together: LlamaDecoderLayer is never split (6, " in out
     assert "a step moves " in out
     code, out, _ = run(capsys, config, "--gpu", "1GiB", "x2")
