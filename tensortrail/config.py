@@ -107,9 +107,9 @@ def _table(path: str, named: bool = False) -> Mapping[str, Any] | None:
     try:
         parsed = toml.parsed(data.decode("utf-8-sig"))
     except ValueError as error:
-        raise ConfigError(f"{path}: no valid TOML: {error}") from error
+        raise ConfigError(f"{path}: not valid TOML: {error}") from error
     except RecursionError as error:
-        raise ConfigError(f"{path}: no valid TOML: nested too deeply") from error
+        raise ConfigError(f"{path}: not valid TOML: nested too deeply") from error
     tool = parsed.get("tool", {})
     table = tool.get("tensortrail") if isinstance(tool, dict) else None
     if table is not None and not isinstance(table, dict):

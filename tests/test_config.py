@@ -78,7 +78,7 @@ def test_mistakes_are_told_with_their_place(tmp_path: Path, line: str, told: str
 
 def test_broken_toml_and_odd_tables(tmp_path: Path) -> None:
     write(tmp_path, "[tool.tensortrail\n")
-    with pytest.raises(ConfigError, match="no valid TOML"):
+    with pytest.raises(ConfigError, match="not valid TOML"):
         load(None, str(tmp_path))
     write(tmp_path, "[tool]\ntensortrail = 3\n")
     with pytest.raises(ConfigError, match="must be a table"):

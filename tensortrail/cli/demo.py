@@ -52,6 +52,7 @@ STEPS = (
     ("Find other risky code in it, without running it:", ("check", "train.py")),
     ("The recorded run as a page for the browser:", ("report", "--format", "html")),
 )  # fmt: skip
+_ELSEWHERE = "name another folder: tensortrail demo FOLDER"
 
 
 def run(options: Namespace) -> int:
@@ -61,13 +62,13 @@ def run(options: Namespace) -> int:
         return FAILED
     program = folder / "train.py"
     if program.exists():
-        fail(f"{program} exists already", "name another folder: tensortrail demo FOLDER")
+        fail(f"{program} exists already", _ELSEWHERE)
         return FAILED
-    folder.mkdir(parents=True, exist_ok=True)
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         write(str(program), PROGRAM.encode())
     except OSError as error:
-        fail(f"{program}: {error.strerror or error}")
+        fail(f"{error.filename or program}: {error.strerror or error}", _ELSEWHERE)
         return FAILED
     write_text(f"This writes {program} and works in {folder}.", sys.stdout)
     for what, arguments in STEPS:

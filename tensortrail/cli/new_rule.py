@@ -126,7 +126,7 @@ def folders_in(family: str) -> list[str]:
 def refusal(code: str, name: str, folder: str = "") -> str:
     """Why there can be no such rule; "" if there can."""
     if code[:3] not in FAMILIES or not re.fullmatch(r"[A-Z]{3}\d{3}", code):
-        return f"{code} is no code of a family: {', '.join(FAMILIES)} and three digits"
+        return f"{code} is not a code of a family: {', '.join(FAMILIES)} and three digits"
     if not re.fullmatch(r"[a-z]+(-[a-z0-9]+)*", name):
         return f"{name} is not a name for a rule: small letters, with hyphens between the words"
     rules = all_rules()

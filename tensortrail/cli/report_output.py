@@ -33,7 +33,7 @@ def show(report: Report, options: Namespace, whole: Callable[[bool, int], str]) 
 
 
 def file_for(directory: str, options: Namespace) -> str:
-    """Where a format goes that is no text for a terminal."""
+    """Where a format goes that is not text for a terminal."""
     path: str = options.output or os.path.join(directory, BINARY[options.format])
     try:
         stay_inside(path)

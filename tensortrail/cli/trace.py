@@ -31,6 +31,7 @@ def parser() -> argparse.ArgumentParser:
     made = Parser(
         prog="tensortrail trace",
         usage=USAGE,
+        allow_abbrev=False,  # `split` knows whole names only
         description="Run a program and record which tensor is where, and who put it there. The "
         "program behaves as it does without: same results, exceptions and exit code.",
     )

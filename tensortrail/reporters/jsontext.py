@@ -13,7 +13,7 @@ def to_json(value: Any) -> str:
 
 
 def _encodable(value: Any) -> Any:
-    """Half a surrogate pair (a file name that is no UTF-8) is spelled out: it is no text."""
+    """Half a surrogate pair (a file name that is no UTF-8) is spelled out: it is not text."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode("utf-8")
     if isinstance(value, dict):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tensortrail.analyzer.choosing.request import CheckRequest, FileResult
+from tensortrail.analyzer.judging import cache_folder
 from tensortrail.analyzer.judging.cache import Cache
 from tensortrail.analyzer.judging.cache_folder import FILE
 from tensortrail.analyzer.judging.engine import check
@@ -132,3 +133,18 @@ def test_what_is_needed_no_more_is_forgotten(tmp_path: Path) -> None:
         assert known == FileResult(str(file), needs=(str(needed),))
     stored = json.loads((tmp_path / "cache" / FILE).read_text().partition("\n")[2])
     assert [row[:2] for row in stored[1]] == [[str(needed), len(text)]]
+
+
+def test_a_folder_that_could_not_be_begun_may_be_the_cache_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk: `.gitignore` was written, and the tag could not be."""
+    folder = str(tmp_path / "cache")
+    with monkeypatch.context() as full:
+        full.setattr(cache_folder, "_TAG_FILE", "no/room")
+        with pytest.raises(OSError):
+            cache_folder.prepare(folder)
+    assert os.listdir(folder) == []
+    assert not cache_folder.refused(folder, str(tmp_path))
+    cache_folder.prepare(folder)
+    assert not cache_folder.refused(folder, str(tmp_path))

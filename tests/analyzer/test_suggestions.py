@@ -67,7 +67,7 @@ def test_what_contradicts_is_told_and_not_done() -> None:
 @pytest.mark.parametrize(
     ("by_hand", "why"),
     [
-        (Setting("lib", "size", "7", "why", "somewhere"), "it is no argument of a call"),
+        (Setting("lib", "size", "7", "why", "somewhere"), "it is not an argument of a call"),
         (Setting("lib", "SIZE", "7", "why", "environment"), "it is read from the environment"),
         (
             Setting("lib", "size", "7", "why", "save", call="save"),

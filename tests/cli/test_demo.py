@@ -43,6 +43,16 @@ def test_a_program_that_is_there_is_left_alone(
     assert "name another folder" in capfd.readouterr().err
 
 
+def test_a_folder_that_cannot_be_made_is_named(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "demo").write_text("mine")
+    assert run(Namespace(folder=str(tmp_path / "demo"))) == 2
+    error, hint = capfd.readouterr().err.splitlines()
+    assert error.startswith(f"tensortrail: error: {tmp_path}/demo: ")
+    assert "name another folder" in hint
+
+
 def test_without_torch_it_says_what_is_missing(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,7 +45,7 @@ def test_it_says_where_and_why(config: str, capsys: pytest.CaptureFixture[str]) 
     assert "  cpu: " in out
     assert "why: model.layers." in out
     assert " bytes are missing" in out
-    assert "more on the GPU to offload nothing" in out
+    assert "more to hold the whole model" in out
     assert "together: LlamaDecoderLayer is never split (6, " in out
     assert "a step moves " in out
     code, out, _ = run(capsys, config, "--gpu", "1GiB", "x2")
@@ -77,9 +77,9 @@ def test_what_cannot_be_done(
 ) -> None:
     for arguments, why in (
         ([config], "at least one GPU"),
-        ([config, "--gpu", "much"], "'much' is no size"),
+        ([config, "--gpu", "much"], "'much' is not a size"),
         ([str(tmp_path / "none"), "--gpu", "1GB"], "there is no file or folder"),
-        ([config, "--gpu", "1GB", "--dtype", "float17"], "no type of torch"),
+        ([config, "--gpu", "1GB", "--dtype", "float17"], "not a dtype of torch"),
         ([config, "--gpu", "1GB", "--run", str(tmp_path / "none")], "none"),
     ):
         code, _, err = run(capsys, *arguments)

@@ -78,7 +78,7 @@ HARMLESS = ("handled", "not applicable")
         ([PACKED], "is not of the form module:Class"),
         (["torch:randn()"], "fails here: TypeError"),
         (["torch:float32"], "is a dtype, not a class"),
-        (["builtins:int"], "is no subclass of torch.Tensor"),
+        (["builtins:int"], "is not a subclass of torch.Tensor"),
         ([f"{PACKED}:weight()", "--use", "nothing"], "no use is named nothing"),
         ([f"{PACKED}:weight()", "--rehearse", "tpu"], "tpu"),
     ],

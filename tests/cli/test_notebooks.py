@@ -55,7 +55,7 @@ def test_a_preview_has_the_lines_of_the_cell(
     """As they were written, and none of the cells around it."""
     risky = "!nvidia-smi\nx = torch.ones(2, device='cuda').numpy()"
     (project / "nb.ipynb").write_bytes(notebook(TEXT, IMPORTS, risky, "def f(:"))
-    out = run(capsys)[1]
+    out = run(capsys, "--notes", "full")[1]
     assert "  |  !nvidia-smi\n  | -x = torch" in out
     assert "#~" not in out
 
@@ -90,7 +90,7 @@ def test_messages_name_lines_of_cells(project: Path, capsys: pytest.CaptureFixtu
     (project / "nb.ipynb").write_bytes(
         notebook(TEXT, IMPORTS, model, "ids = torch.zeros(2).long()\nmodel(ids)\n")
     )
-    _, out, _ = run(capsys)
+    _, out, _ = run(capsys, "--notes", "full")
     assert "line 2 of cell 4 uses it together with a tensor on cuda" in out
     assert "@@ -1,2 +1,2 @@" in out
     assert "#~~" not in out, "the marks between cells are ours"

@@ -280,7 +280,7 @@ def test_check_changes_the_exit_code_only_for_findings(tmp_path: Path) -> None:
         (["missing.py"], "missing.py: cannot be read"),
         (["-m", "missing_module"], "no such module"),
         (["--focus", "what", "x.py"], "write device=cuda, name=embed or size>=1MB"),
-        (["--max-size", "lots", "x.py"], "'lots' is no size"),
+        (["--max-size", "lots", "x.py"], "'lots' is not a size"),
         (["--ops", "5-3", "x.py"], "names no steps"),
         (["--directory", "taken", "x.py"], "taken"),
         (["--check", "--select", "TYPO", "x.py"], "no rule 'TYPO'"),

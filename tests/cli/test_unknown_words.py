@@ -13,6 +13,7 @@ from tensortrail.cli import main
     (["doctor", "settings", "--formt", "json", "a.yaml"], "; did you mean --format?"),
     (["report", "--format", "htm"], "; did you mean html?"),
     (["trace", "--reherse", "cuda", "a.py"], "; did you mean --rehearse?"),
+    (["trace", "--rehears", "cuda", "a.py"], "; did you mean --rehearse?"),
 ])  # fmt: skip
 def test_what_was_meant(typed: list[str], meant: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
@@ -21,6 +22,20 @@ def test_what_was_meant(typed: list[str], meant: str, capsys: pytest.CaptureFixt
     error, usage = capsys.readouterr().err.splitlines()
     assert error.endswith(meant)
     assert usage.endswith(" --help")
+
+
+@pytest.mark.parametrize(("typed", "command"), [
+    (["check", "--quiet", "a.py"], "check"),
+    (["doctor", "settings", "--quiet", "a.yaml"], "doctor settings"),
+    (["trace", "--silent", "a.py"], "trace"),
+])  # fmt: skip
+def test_the_help_of_the_command_is_named(
+    typed: list[str], command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(typed)
+    *_, usage = capsys.readouterr().err.splitlines()
+    assert usage == f"  usage and options: tensortrail {command} --help"
 
 
 def test_nothing_is_guessed_where_nothing_is_near(capsys: pytest.CaptureFixture[str]) -> None:

@@ -76,9 +76,9 @@ def test_why_a_file_of_another_encoding_is_left(
         (
             b"\x7fELF\0\1",
             0,
-            "note[TTR001] unreadable-source: the file holds zero bytes",
+            "note[TTR001] unreadable-source: the file contains null bytes",
         ),
-        (b"import torch\n\0", 1, "error[TTR001] unreadable-source: the file holds zero bytes"),
+        (b"import torch\n\0", 1, "error[TTR001] unreadable-source: the file contains null bytes"),
     ],
     ids=["UTF-16", "UTF-16 without torch", "binary", "binary with torch"],
 )

@@ -71,7 +71,7 @@ def test_a_new_rule_can_be_imported_and_names_what_is_missing(tmp_path: Path) ->
 def test_taken_and_free_codes() -> None:
     assert "is numpy-without-cpu" in new_rule.refusal("DEV503", "another-name")
     assert "a rule of the name" in new_rule.refusal("DEV998", "numpy-without-cpu")
-    assert "no code of a family" in new_rule.refusal("ABC501", "some-risk")
+    assert "not a code of a family" in new_rule.refusal("ABC501", "some-risk")
     assert "not a name for a rule" in new_rule.refusal("DEV998", "Some Risk")
     assert "devices has batches, calls" in new_rule.refusal("DEV998", "some-risk")
     assert "storage has no folders" in new_rule.refusal("STO998", "some-risk", "batches")

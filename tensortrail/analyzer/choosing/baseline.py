@@ -109,7 +109,7 @@ def load(path: str) -> Baseline:
     except BadBaseline:
         raise
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise BadBaseline("it is no baseline that `--write-baseline` wrote") from error
+        raise BadBaseline("it was not written by `--write-baseline`") from error
 
 
 def _as_object(entry: Entry, count: int) -> dict[str, Any]:

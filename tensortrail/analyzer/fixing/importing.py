@@ -12,7 +12,7 @@ def with_import(path: str, data: bytes, statement: str) -> bytes:
     """The file with this `from ... import ...`, after the imports that it begins with."""
     tree, wanted = ast.parse(data), ast.parse(statement).body[0]
     if not isinstance(wanted, ast.ImportFrom) or len(wanted.names) != 1:
-        raise Refused(f"{statement} is no import of one name")
+        raise Refused(f"{statement} is not an import of one name")
     (name,) = wanted.names
     same = (each for each in tree.body if isinstance(each, ast.ImportFrom))
     if any(_brings(each, wanted.module, name.name) for each in same):

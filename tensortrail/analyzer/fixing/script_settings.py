@@ -86,7 +86,7 @@ def _check_names(tree: ast.Module, setting: Setting) -> None:
         value = ast.parse(setting.value, mode="eval")
         brought = bound_names(ast.parse(setting.imports))
     except SyntaxError as error:
-        raise Refused("the value is no expression") from error
+        raise Refused("the value is not an expression") from error
     known = bound_names(tree) | brought | set(dir(builtins))
     for node in ast.walk(value):
         if isinstance(node, ast.Name) and node.id not in known:

@@ -59,7 +59,7 @@ def _not_in_source(setting: Setting) -> str:
     if setting.where == "environment":
         return "it is read from the environment"
     if not setting.call:
-        return "it is no argument of a call"
+        return "it is not an argument of a call"
     return "" if setting.at else "the run does not know the call that takes it"
 
 

@@ -21,7 +21,7 @@ def refused(folder: str, root: str) -> str:
     if outside := leads_out(file, root):
         return f"{folder}: no cache is kept: a link here leads out of the project, to {outside}"
     if os.path.lexists(file) and (os.path.islink(file) or not os.path.isfile(file)):
-        return f"{file}: no cache is kept: this is no regular file"
+        return f"{file}: no cache is kept: this is not a regular file"
     if not os.path.isdir(folder):
         return ""
     try:
@@ -37,6 +37,13 @@ def prepare(folder: str) -> None:
     if os.path.isdir(folder) and os.listdir(folder):
         return  # it is a cache: `refused` has looked
     os.makedirs(folder, exist_ok=True)
-    for name, text in ((".gitignore", "*\n"), (_TAG_FILE, _TAG)):
-        with open(os.path.join(folder, name), "x", encoding="utf-8") as handle:
-            handle.write(text)
+    begun: list[str] = []
+    try:
+        for name, text in ((".gitignore", "*\n"), (_TAG_FILE, _TAG)):
+            with open(os.path.join(folder, name), "x", encoding="utf-8") as handle:
+                begun.append(handle.name)
+                handle.write(text)
+    except OSError:  # a full disk: without its tag the folder would be refused from now on
+        for each in begun:
+            os.unlink(each)
+        raise

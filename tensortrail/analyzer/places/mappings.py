@@ -15,7 +15,7 @@ _MOST = 16
 
 
 def mapping_of(keys: Sequence[ast.expr | None], members: Sequence[Held]) -> Held | None:
-    """`{"ids": a, "mask": b}`; None where a key is no text, or there are too many."""
+    """`{"ids": a, "mask": b}`; None where a key is not text, or there are too many."""
     values = [each.value if isinstance(each, ast.Constant) else None for each in keys]
     texts = [each for each in values if isinstance(each, str)]
     if len(texts) != len(members) or len(set(texts)) != len(texts):

@@ -11,7 +11,7 @@ _MARKS = {
     codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16",
 }  # fmt: skip
 """What such a text begins with; the longer marks first, as they begin like shorter ones."""
-NO_TEXT = "the file holds zero bytes, so it is no Python source, and nothing in it was checked"
+NO_TEXT = "the file contains null bytes, so it is not Python source, and nothing in it was checked"
 
 
 def without_zeros(data: bytes) -> bytes:

@@ -18,7 +18,7 @@ class Texts:
         return self._known.get(path)
 
     def of(self, path: str) -> bytes:
-        """Raises OSError where there is no regular file that can be read."""
+        """Raises OSError where there is not a regular file that can be read."""
         known = self._known.get(path)
         if known is not None:
             return known

@@ -20,4 +20,6 @@ class Command(Parser):
             # `check a.py --diff b.py`: argparse takes no paths behind an option
             found.paths += [each for each in rest if not each.startswith("-")]
             rest = [each for each in rest if each.startswith("-")]
+        if rest:  # reported here, and not by the outermost parser: it is this help that lists all
+            self.error(f"unrecognized arguments: {' '.join(rest)}")
         return found, rest

@@ -72,7 +72,7 @@ def _of_run(run: str) -> Declared | None:
 def _text(
     plan: Plan, limits: Limits, speeds: dict[str, int], in_run: Declared, strategy: str
 ) -> Iterator[str]:
-    yield f"{plan.model}: {size(plan.total)} by {plan.sizes_from}, device_map={strategy!r}"
+    yield f"{plan.model}: {size(plan.total)} ({plan.sizes_from}), device_map={strategy!r}"
     for device, used in plan.used.items():
         names = [name for name, at in plan.device_map.items() if at == device]
         allowed = f" of {size(plan.limits[device])}" if device in plan.limits else ""
@@ -89,9 +89,13 @@ def _text(
         seconds = moved / speeds[str(device)]
         yield (
             f"a step moves {size(moved)} from the {device}: with {size(speeds[str(device)])} a "
-            f"second it takes {seconds:.3g} s or more, so at most {1 / seconds:.3g} steps a second"
+            f"second it takes {_time(seconds)} or more"
         )
     yield from _compared(plan, in_run)
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"
 
 
 def _why(reason: Reason) -> str:
@@ -109,9 +113,9 @@ def _missing(plan: Plan, limits: Limits) -> Iterator[str]:
         return
     which = "the GPU" if len(limits.gpus) == 1 else "every GPU"
     if plan.shortage is not None:
-        yield f"missing: {size(plan.shortage)} more on {which} to offload nothing"
+        yield f"missing: {which} needs {size(plan.shortage)} more to hold the whole model"
     if plan.used.get("disk") and not limits.disk:
-        yield f"no place for {size(plan.used['disk'])}: give --cpu more, or --disk"
+        yield f"no place for {size(plan.used['disk'])}: raise --cpu, or allow --disk"
 
 
 def _compared(plan: Plan, in_run: Declared) -> Iterator[str]:

@@ -56,7 +56,7 @@ def read_checkpoint(path: str, progress: Progress | None = None) -> Read:
     if name == METADATA or name.endswith(OF_A_RANK):
         return _folder(folder, tell)
     if not os.path.isfile(path):
-        raise NothingHere(f"{path} is no regular file")
+        raise NothingHere(f"{path} is not a regular file")
     problems: list[str] = []
     files = _read_files([name], os.path.dirname(path), problems, tell)
     names = frozenset((name,))

@@ -67,7 +67,7 @@ def _read_megatron(path: str) -> dict[str, str]:
     if told.get("algorithm", "sha256") != "sha256":
         raise NoManifest(f"{path} has checksums by {told['algorithm']!r}, and not by sha256")
     if odd := [each for each in files.values() if not _IS_SUM.fullmatch(str(each))]:
-        raise NoManifest(f"{path}: {odd[0]!r} is no checksum")
+        raise NoManifest(f"{path}: {odd[0]!r} is not a checksum")
     return {name: str(each).lower() for name, each in files.items()}
 
 
@@ -79,7 +79,7 @@ def _read(path: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if not (parts := _LINE.fullmatch(line)):
-            raise NoManifest(f"{path}:{number} is no checksum and name")
+            raise NoManifest(f"{path}:{number} is not a checksum and a name")
         found[parts[2].removeprefix("./")] = parts[1].lower()
     return found
 

@@ -50,7 +50,7 @@ def size_of(text: str) -> int:
     """Bytes: GiB counts by 1024 and GB by 1000, as for accelerate."""
     found = _SIZE.fullmatch(text.strip())
     if not found or (found[2] and found[2].lower() == "i"):
-        raise BadLimit(f"{text!r} is no size: write 24GiB, 24GB or a number of bytes")
+        raise BadLimit(f"{text!r} is not a size: write 24GiB, 24GB or a number of bytes")
     unit = found[2].lower()
     if unit in ("b", ""):
         return int(float(found[1]))

@@ -29,7 +29,7 @@ def unloaded(path: str, dtype: str = "") -> Unloaded:
     given = getattr(settings, "dtype", None) or torch.float32
     chosen = getattr(torch, dtype, None) if dtype else given
     if not isinstance(chosen, torch.dtype):
-        raise NoModel(f"{dtype or given} is no type of torch")
+        raise NoModel(f"{dtype or given} is not a dtype of torch")
     quantized = getattr(settings, "quantization_config", None)
     try:
         with torch.device("meta"):

@@ -60,7 +60,7 @@ def plan_save(
     need_transformers()
     asked = in_bytes(max_shard_size)
     if asked <= 0:
-        raise ValueError(f"{max_shard_size!r} is no size: it has to be above 0")
+        raise ValueError(f"{max_shard_size!r} is not a size: it has to be above 0")
     with quietly():
         if isinstance(model, (str, os.PathLike)):
             model, by_file = model_of(os.fspath(model)), by_file is not False

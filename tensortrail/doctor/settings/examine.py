@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from tensortrail.doctor.checks import NOT_SELECTED, Check
-from tensortrail.doctor.settings.reading import Unreadable, read_settings, settings_files
+from tensortrail.doctor.settings.reading import Malformed, Unreadable, read_settings, settings_files
 from tensortrail.doctor.settings.silenced import silenced
 from tensortrail.findings import Finding
 from tensortrail.rules import Rule, all_rules
@@ -36,8 +36,8 @@ def examine(paths: Sequence[str], codes: Collection[str] | None = None) -> Exami
             try:
                 files.append(read_settings(name))
             except Unreadable as error:
-                if name == path:
-                    problems.append(f"{path} was not checked: {error}")
+                if name == path or isinstance(error, Malformed):
+                    problems.append(f"{name} was not checked: {error}")
                 others += 1
     findings = [each for file in files for each in review(file, codes)]
     checks = tuple(Check(each.code, each.name, _why_not(each, files, codes)) for each in _rules())

@@ -12,12 +12,16 @@ from tensortrail.rules.settings_file import Path, SettingsFile, Twice
 
 ENDINGS = (".yaml", ".yml", ".json")
 MOST_BYTES, MOST_VALUES, DEEPEST = 1 << 20, 20_000, 40
-_NOBODYS = "these are no settings of accelerate, DeepSpeed or transformers"
+_NOBODYS = "it has no settings of accelerate, DeepSpeed or transformers"
 LEFT_OUT = frozenset(("node_modules", "__pycache__", "site-packages"))
 
 
 class Unreadable(Exception):
     """It is no settings file: why."""
+
+
+class Malformed(Unreadable):
+    """It has the words of settings, but cannot be parsed: they are not checked, nor in effect."""
 
 
 class Parsed(NamedTuple):
@@ -43,7 +47,7 @@ def read_settings(path: str) -> SettingsFile:
     """Raises `Unreadable` for what is no YAML, no JSON, or nobody's settings."""
     try:
         if not os.path.isfile(path):
-            raise Unreadable("no such file" if not os.path.exists(path) else "no regular file")
+            raise Unreadable("no such file" if not os.path.exists(path) else "not a regular file")
         with open(path, "rb") as file:
             data = file.read(MOST_BYTES + 1)
     except OSError as error:
@@ -77,7 +81,10 @@ def parse(text: str, is_json: bool) -> Parsed:
         values = json.loads(text) if is_json else loader.construct_document(root)
     except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
         told = str(getattr(error, "problem", None) or error).partition("\n")[0]
-        raise Unreadable(f"it is no {'JSON' if is_json else 'YAML'}: {told}") from error
+        mark = getattr(error, "problem_mark", None)
+        at = f" (line {mark.line + 1})" if mark else ""
+        kind = Unreadable if "{{" in text else Malformed  # a template becomes settings later
+        raise kind(f"it is not valid {'JSON' if is_json else 'YAML'}: {told}{at}") from error
     finally:
         loader.dispose()
     if not isinstance(values, dict):

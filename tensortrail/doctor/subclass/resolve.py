@@ -30,7 +30,7 @@ def maker(named: str, make: str = "") -> Callable[[], Any]:
     import torch
 
     if not issubclass(found, torch.Tensor):
-        raise CannotMake(f"{named} is no subclass of torch.Tensor")
+        raise CannotMake(f"{named} is not a subclass of torch.Tensor")
     from tensortrail.doctor.subclass.families import known
 
     made = known(found)

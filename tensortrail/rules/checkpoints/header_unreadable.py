@@ -13,8 +13,8 @@ class HeaderUnreadable(Rule):
     """The header of a safetensors or GGUF file is invalid.
 
     ## What it does
-    Reports a header that is no JSON object, is longer than readers accept, or has an entry with an
-    invalid element type, shape or offset. The finding names the byte and the entry.
+    Reports a header that is not a JSON object, is longer than readers accept, or has an entry with
+    an invalid element type, shape or offset. The finding names the byte and the entry.
 
     ## Why is this bad?
     The library refuses the whole file, with all its good tensors.

@@ -26,7 +26,7 @@ class IndexUnreadable(Rule):
     ## Example
     ```
     $ tensortrail doctor my-model
-    error[CKP829] index-unreadable: it is no JSON: expecting ',' delimiter (byte 1,204)
+    error[CKP829] index-unreadable: it is not valid JSON: expecting ',' delimiter (byte 1,204)
     ```
 
     ## Fix safety

@@ -186,7 +186,7 @@ def down(batches, shape):
             yield self.finding(
                 module,
                 filled,
-                f"this writes into the pinned `{shown}` while line {call.lineno} of the last round "
+                f"the pinned `{shown}` is written to while line {call.lineno} of the last round "
                 "may still copy it: nothing waits for that copy",
                 trail=[(made, "pinned here"), (call, "queued only"), (filled, "written again")],
             )

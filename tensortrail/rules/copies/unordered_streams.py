@@ -9,6 +9,7 @@ from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import by_line, line_of, where
 from tensortrail.rules.shared.objects import called, receiver
+from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.shared.sizes import size
 from tensortrail.rules.timeline import Storage
 
@@ -121,8 +122,8 @@ def start(side):
         return self.finding(
             module,
             call,
-            f"this {does}, but a caller may work on another current stream, which this does not "
-            "wait for",
+            f"`{one_line(module, call)}` {does}, but the caller may work on another stream, which "
+            "is not waited for",
             severity=Severity.WARNING,
             fixes=[_current(module, stream)],
         )

@@ -161,7 +161,7 @@ def differences(one, other):
             yield self.finding(
                 module,
                 loop,
-                f"this averages the weights of `{one_line(module, average)}`, not its buffers: "
+                f"the loop averages the weights of `{one_line(module, average)}`, not its buffers: "
                 f"the `{one_line(module, norm.func)}` in it keeps the statistics that it was "
                 "copied with",
                 trail=[(norm, "keeps its statistics in buffers"), (evaluated, "evaluated here")],

@@ -313,7 +313,7 @@ def load(path):
                 yield self.finding(
                     module,
                     call,
-                    "this registers every buffer as persistent, even those with "
+                    "the call registers every buffer as persistent, even those with "
                     "`persistent=False`: they appear in state dicts from here on",
                     severity=Severity.WARNING,
                     trail=[(loop, "the buffers come from here")],

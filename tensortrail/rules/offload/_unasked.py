@@ -88,7 +88,7 @@ def _of_a_flag(module: Module, call: ast.Call) -> str:
         own = isinstance(subject := receiver(each), ast.Name) and subject.id == "self"
         if own and flags and called(each) != called(call):
             flag = sorted(flags)[0]
-            return f"this runs whatever `{flag}` says, but line {each.lineno} tests it"
+            return f"the call runs whatever `{flag}` says, but line {each.lineno} tests it"
     return ""
 
 

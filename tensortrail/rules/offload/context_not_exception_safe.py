@@ -294,7 +294,9 @@ def recorded(self):
             if all(is_switch_of_file(module, each) for each in restoring)
             or not somebody_goes_on(module, node)
             else None,
-            trail=[(restoring[0], "this restores the state, only after a body that succeeded")],
+            trail=[
+                (restoring[0], "the state is restored here, but only if the body does not raise")
+            ],
             fixes=[self._in_finally(module, statement, following, restoring)],
         )
 
@@ -309,7 +311,9 @@ def recorded(self):
                 statement,
                 f"if the `with` body raises, {left_undone(module, back[0])}",
                 severity=Severity.NOTE,
-                trail=[(back[0], "this restores the state, only after a body that succeeded")],
+                trail=[
+                    (back[0], "the state is restored here, but only if the body does not raise")
+                ],
                 fixes=[self._in_finally(module, statement, following, back)],
             )
 

@@ -166,7 +166,8 @@ def known(device_map):
             yield self.finding(
                 module,
                 first,
-                "a model that is wholly on the CPU has no such device: this raises for its map",
+                f"`{one_line(module, first)}` raises for the map of a model that is wholly on the "
+                "CPU: no device is left in it",
             )
         for left, test in without_disk(module):
             yield self.finding(

@@ -244,7 +244,7 @@ class Encoder(Stack):
         yield self.finding(
             module,
             asked.test,
-            f"this treats offloading as on if `{name}` is present, but its device may be none",
+            f"offloading is treated as on if `{name}` is present, but its device may be none",
             confidence=Confidence.MEDIUM,
             trail=[(switched, "offloading is switched on here")],
         )

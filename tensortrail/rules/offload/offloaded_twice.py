@@ -171,7 +171,7 @@ class Pipeline:
                 trail=[
                     (ways[other], f"the hooks of `{other.name}`"),
                     (_moved_before(module, call), "moved with those hooks still on"),
-                    (call, "these come on top"),
+                    (call, "the new hooks are added on top"),
                 ],
             )
 

@@ -298,8 +298,8 @@ def frames(container):
                     yield self.finding(
                         module,
                         call,
-                        f"this is after the loop, so it acts only on the last `{acted[0].id}`: the "
-                        "loop body only skips elements",
+                        f"the call is after the loop, so it acts only on the last `{acted[0].id}`: "
+                        "the loop body only skips elements",
                         severity=Severity.ERROR,
                         trail=[(loop, "the loop")],
                     )

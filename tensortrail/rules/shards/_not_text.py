@@ -1,4 +1,4 @@
-"""What is no text and no tensor, by the code: numbers, lists, None."""
+"""What is not text and no tensor, by the code: numbers, lists, None."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from tensortrail.rules import Bad, Did, Good, Module, Rule, Timeline
 from tensortrail.rules.shards._call import collected, of_call
 from tensortrail.rules.shards._saving import is_onload, reads_back
 from tensortrail.rules.shared.origins import names_behind
+from tensortrail.rules.shared.sentences import one_line
 
 _DELETES = frozenset({"os.remove", "os.unlink", "shutil.rmtree"})
 _TEMPORARY = re.compile(r"(?i)te?mp|cache|\block")
@@ -113,8 +114,8 @@ def save(model, folder, names, source):
             yield self.finding(
                 module,
                 call,
-                "this removes files before the offloaded weights are read, which may be in these "
-                "files",
+                f"`{one_line(module, call)}` removes files before the offloaded weights are read, "
+                "and the weights may be in these files",
                 trail=[(read, "offloaded weights are read from disk only here")],
             )
 

@@ -168,5 +168,7 @@ def in_bytes(limit: int | str) -> int:
     if limit.strip().isdigit():
         return int(limit)
     if unit not in _UNITS:
-        raise ValueError(f"{limit!r} is no size: a number of bytes, or 300KB, 5MB, 2GB, 1TB")
+        raise ValueError(
+            f"{limit!r} is not a size: write a number of bytes, or 300KB, 5MB, 2GB, 1TB"
+        )
     return int(float(number) * _UNITS[unit])

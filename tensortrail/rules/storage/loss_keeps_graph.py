@@ -235,7 +235,7 @@ def train(model, loader, loss_of, optimizer):
             module,
             module.statement_of(used),
             f"`{keeper}` keeps `{said}` with its graph at each step: `{said}.detach()` is enough",
-            trail=[(back, "this goes back through it"), *_summed_by(module, used)],
+            trail=[(back, "the backward pass goes through this graph"), *_summed_by(module, used)],
             fixes=[
                 module.fix(
                     "keep the value only", Safety.UNSAFE, module.insert_after(used, ".detach()")
@@ -249,4 +249,4 @@ def _summed_by(module: Module, used: ast.expr) -> Iterator[tuple[ast.AST, str]]:
     call = module.parent(used)
     method = called_here(module, call) if isinstance(call, ast.Call) else None
     if method is not None:
-        yield method, "this adds it up"
+        yield method, "the loss is added up here"

@@ -61,7 +61,7 @@ def parse_size(text: str) -> int:
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", text)
     unit = UNITS.get(found[2].upper()) if found else None
     if found is None or unit is None:
-        raise FocusError(f"{text!r} is no size: write 500KB, 1MB or 2.5GiB")
+        raise FocusError(f"{text!r} is not a size: write 500KB, 1MB or 2.5GiB")
     return int(float(found[1]) * unit)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from tensortrail.inert import inert
 from tensortrail.plurals import counted
 from tensortrail.rules.timeline import Did, Event
+from tensortrail.tracer.exports.how_it_went import how_it_went
 from tensortrail.tracer.exports.parts_that_ended import parts_that_ended
 from tensortrail.tracer.exports.text_of_memory import devices, filled_devices, moves, placements
 from tensortrail.tracer.exports.text_table import ROWS, cells, table_of, where
@@ -62,6 +63,7 @@ def _head(timeline: RunTimeline, summary: Summary) -> Any:
         counted(len(timeline.parts), "process"),
         f"{summary.seconds:.1f} s" if summary.seconds >= 1 else f"{summary.seconds * 1e3:.0f} ms",
         f"torch {header.get('torch', '?')}",
+        *how_it_went(timeline),
     ]
     dropped = sum(n for part in timeline.parts for n in part.dropped.values())
     if dropped:
@@ -69,7 +71,7 @@ def _head(timeline: RunTimeline, summary: Summary) -> Any:
     open_ended = sum(not part.closed for part in timeline.parts)
     if open_ended:
         facts.append(f"{counted(open_ended, 'process')} without a recorded end")
-    return Text.assemble((inert(program), "bold"), "\n", (" · ".join(facts), "dim"))
+    return Text.assemble((inert(program), "bold"), "\n", (inert(" · ".join(facts)), "dim"))
 
 
 def _ranks(timeline: RunTimeline) -> Iterator[Any]:

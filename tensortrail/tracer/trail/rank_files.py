@@ -60,7 +60,7 @@ def files_by_rank(path: str | os.PathLike[str]) -> RunFiles:
         except OSError as error:
             trouble.append(f"{file}: cannot be read: {error.strerror or error}")
     if not headers:
-        raise NotATrail("; ".join(trouble) or f"{path}: no trail")
+        raise NotATrail("; ".join(trouble) or f"{path}: no run was recorded there")
     run = max(headers.values(), key=_start).get("run")
     kept = {file: header for file, header in headers.items() if header.get("run") == run}
     if others := {str(each.get("run")) for each in headers.values()} - {str(run)}:

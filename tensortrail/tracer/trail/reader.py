@@ -66,12 +66,19 @@ def read_ends(path: str) -> Part:
 def _opened(path: str) -> Iterator[BinaryIO]:
     """The file after what says that it is a trail."""
     if not stat.S_ISREG(os.stat(path).st_mode):
-        raise NotATrail(f"{path}: no trail")  # a pipe would make us wait
+        raise NotATrail(f"{path}: not a trail")  # a pipe would make us wait
     with open(path, "rb") as file:
         if (magic := file.read(len(MAGIC))) not in READABLE:
-            newer = magic.startswith(MAGIC.rpartition(b" ")[0])
-            raise NotATrail(f"{path}: {'a trail of another version' if newer else 'no trail'}")
+            raise NotATrail(f"{path}: {_why_not(magic)}")
         yield file
+
+
+def _why_not(magic: bytes) -> str:
+    if magic.startswith(MAGIC.rpartition(b" ")[0]):
+        return "a trail of another version"
+    if MAGIC.startswith(magic):  # the disk was full, or the process was killed at its start
+        return "it ends before its first event"
+    return "not a trail"
 
 
 def _frames(file: BinaryIO, damages: list[str]) -> Iterator[list[Any]]:

@@ -20,7 +20,7 @@ def read_parts(path: str | os.PathLike[str]) -> tuple[list[Part], list[str]]:
     folder of programs stands for the runs in its `.tensortrail`."""
     parts, trouble = parts_of(map(str, trail_files(Path(path))))
     if not parts:
-        raise NotATrail("; ".join(trouble) or f"{path}: no trail")
+        raise NotATrail("; ".join(trouble) or f"{path}: no run was recorded there")
     newest = max(parts, key=lambda part: _number(part, "start"))
     run = newest.header.get("run")
     kept = [part for part in parts if part.header.get("run") == run]
@@ -71,7 +71,7 @@ def trail_files(path: Path) -> list[Path]:
     folder = folder_of_runs(path)
     runs = runs_in(folder)
     if not runs:
-        raise NotATrail(f"{folder}: no trail in it")
+        raise NotATrail(f"{folder}: no run was recorded there")
     return files_of_run(max(runs, key=lambda each: each.stat().st_mtime))
 
 

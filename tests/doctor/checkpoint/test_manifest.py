@@ -140,8 +140,8 @@ def test_the_list_of_megatron_core(folder: Path) -> None:
     [
         ('{"algorithm": "md5", "files": {}}', "by 'md5', and not by sha256"),
         ("[]", "lists no files"),
-        ('{"files": {"a": "12"}}', "'12' is no checksum"),
-        ("{", "no JSON"),
+        ('{"files": {"a": "12"}}', "'12' is not a checksum"),
+        ("{", "not valid JSON"),
     ],
 )
 def test_a_list_of_megatron_core_that_is_none(folder: Path, text: str, why: str) -> None:

@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 
 from tensortrail.doctor.checkpoint.examine import examine
 
-UNKNOWN = "of no kind that is known"
+UNKNOWN = "of an unknown kind"
 
 
 @pytest.mark.parametrize(

@@ -172,12 +172,12 @@ def test_how_gpus_are_written(words: list[list[str]], gpus: tuple[int, ...]) -> 
 
 @pytest.mark.parametrize("text", ["", "24 apples", "x2", "GiB", "-1GB", "24i"])
 def test_what_is_no_size(text: str) -> None:
-    with pytest.raises(BadLimit, match="is no size"):
+    with pytest.raises(BadLimit, match="is not a size"):
         size_of(text)
 
 
 def test_the_whole_word_is_quoted() -> None:
-    with pytest.raises(BadLimit, match="'24XB' is no size"):
+    with pytest.raises(BadLimit, match="'24XB' is not a size"):
         limits_of([["24XB"]], "", False)
 
 

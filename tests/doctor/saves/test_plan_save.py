@@ -84,7 +84,7 @@ def test_a_configuration_is_enough(whole: Any, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("size", "config", "reason"),
     [
-        ("3 bytes", {}, "is no size"),
+        ("3 bytes", {}, "is not a size"),
         ("0", {}, "above 0"),
         ("1MB", {"model_type": "nobody"}, "knows no model of the type 'nobody'"),
         ("1MB", {"architectures": None}, "names no class of transformers"),

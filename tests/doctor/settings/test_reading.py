@@ -31,13 +31,13 @@ def test_json_with_tabs_and_exponents() -> None:
     ("name", "data", "why"),
     [
         ("a.yaml", b"", "nobody's"),
-        ("a.yaml", b"distributed_type: [", "no YAML"),
+        ("a.yaml", b"distributed_type: [", "not valid YAML"),
         ("a.yaml", b"- distributed_type", "no settings by name"),
-        ("a.yaml", b"distributed_type: !!python/object:os.system x", "no YAML"),
-        ("a.yaml", b"distributed_type: 2020-99-99", "no YAML"),
-        ("a.json", b'{"zero_optimization": }', "no JSON"),
+        ("a.yaml", b"distributed_type: !!python/object:os.system x", "not valid YAML"),
+        ("a.yaml", b"distributed_type: 2020-99-99", "not valid YAML"),
+        ("a.json", b'{"zero_optimization": }', "not valid JSON"),
         ("a.json", b"\xff\xfe", "not UTF-8"),
-        ("a.json", b'{"zero_optimization":' + b"[" * 5000, "deeper|no JSON"),
+        ("a.json", b'{"zero_optimization":' + b"[" * 5000, "deeper|not valid JSON"),
         ("a.yaml", b"distributed_type: NO\n" + b"x: 1\n" * 300_000, "more than"),
         ("b.yaml", b"model: llama\n", "nobody's"),
     ],
@@ -48,6 +48,20 @@ def test_what_is_none(name: str, data: bytes, why: str, tmp_path: Path) -> None:
     reason = "no settings of accelerate" if why == "nobody's" else why
     with pytest.raises(Unreadable, match=reason):
         read_settings(str(path))
+
+
+def test_broken_settings_in_a_folder_are_told_of(tmp_path: Path) -> None:
+    """What only looks at the folder would otherwise call it clean."""
+    (tmp_path / "good.yaml").write_text(ZERO)
+    (tmp_path / "broken.yaml").write_text("distributed_type: FSDP\n  a: 1\n")
+    (tmp_path / "template.yaml").write_text("distributed_type: {{ type }}: 1\n")
+    (tmp_path / "other.yaml").write_text("a: [\n")
+    found = examine([str(tmp_path)])
+    assert len(found.files) == 1
+    assert found.problems == (
+        f"{tmp_path}/broken.yaml was not checked: "
+        "it is not valid YAML: mapping values are not allowed here (line 2)",
+    )
 
 
 def test_aliases_upon_aliases_are_bounded(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_a_block_inside_another_has_its_own_devices(tmp_path: Path) -> None:
 
 
 def test_bad_options_are_told_before_anything_begins(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="is no size"):
+    with pytest.raises(ValueError, match="is not a size"):
         tensortrail.trace(tmp_path, max_size="lots")
     with pytest.raises(ValueError, match="write device=cuda"):
         tensortrail.trace(tmp_path, focus="x")

@@ -265,7 +265,7 @@ def test_unittest_runs_on_simulated_devices(tmp_path: Path) -> None:
     ("options", "message"),
     [
         (("--rehearse", "cuda:2x24"), "did you mean cuda:2x24GiB?"),
-        (("--rehearse", "gpu"), "write cuda, cuda:2 for two devices"),
+        (("--rehearse", "gpu"), "write cuda, cuda:2 for two"),
         (("--rehearse", "cuda:0"), "cuda:1 simulates one, which is named cuda:0"),
         (("--rehearse", "cuda", "--rehearse-xfail", "missing.txt"), "missing.txt"),
         (("--rehearse-xfail", "missing.txt"), "needs --rehearse"),

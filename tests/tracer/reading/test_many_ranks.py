@@ -110,7 +110,7 @@ def test_a_file_that_is_no_trail_costs_the_others_nothing(
         (tmp_path / each.name).write_bytes(each.read_bytes())
     (tmp_path / "rank-9.trail").write_bytes(b"something else")
     assert main(["report", str(tmp_path), "--format", "findings"]) == 0
-    assert "rank-9.trail: no trail" in capsys.readouterr().err
+    assert "rank-9.trail: not a trail" in capsys.readouterr().err
 
 
 def test_two_of_many_ranks_that_parted_are_compared(

@@ -74,7 +74,7 @@ class NotebookFile:
             start = dict(_members(text, at))["source"]
             value, end = _decoder.raw_decode(text, start)
             if not isinstance(value, str) and not all(isinstance(line, str) for line in value):
-                raise TypeError(f"the source of cell {number} is no text")
+                raise TypeError(f"the source of cell {number} is not text")
             yield _Source(number, start, end, value)
 
     def _literal(self, old: _Source, text: str) -> str:

@@ -51,7 +51,7 @@ def tamed(text: str) -> Cell:
             return Cell("\n".join(lines))
         if not 0 < number <= len(lines) or not _is_put_aside(lines, number - 1):
             return Cell(line=max(number, 1), error=error)
-    return Cell(line=1, error=f"more than {_MOST} lines are no Python")
+    return Cell(line=1, error=f"more than {_MOST} lines are not Python")
 
 
 def _is_skipped(line: str) -> bool:

@@ -67,7 +67,7 @@ def read_distributed(file: Ranges, path: str, name: str) -> Distributed:
         parts = tuple(_parts(root.get("storage_data")))
         _check_paths(root.get("planner_data"))
     except _Odd as error:
-        told = f"it is no metadata of a distributed checkpoint: {error}"
+        told = f"it is not the metadata of a distributed checkpoint: {error}"
         more = () if flaws else (Flaw(Trouble.METADATA, told),)
         return Distributed(path, name, flaws=(*flaws, *more), usable=False)
     return Distributed(path, name, tensors, parts, flaws)
@@ -88,7 +88,7 @@ def _check_paths(told: Any) -> None:
     """torch's own planner keeps where each entry goes in the state dict; another's is its own."""
     for key, path in told.items() if isinstance(told, dict) else ():
         if isinstance(path, tuple) and not all(type(each) in (str, int) for each in path):
-            raise _Odd(f"the place of {key!r} in the state dict is no path")
+            raise _Odd(f"the place of {key!r} in the state dict is not a path")
 
 
 def _code(names: tuple[Name, ...]) -> Iterator[Flaw]:
@@ -153,7 +153,7 @@ def _dtype(fields: dict[Any, Any]) -> str:
 
 def _sizes(key: Any, value: Any) -> tuple[int, ...]:
     if (sizes := sizes_in(value)) is None:
-        raise _Odd(f"a size of {key!r} is no size")
+        raise _Odd(f"a size of {key!r} is not a size")
     return sizes
 
 

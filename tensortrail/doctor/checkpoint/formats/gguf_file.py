@@ -142,7 +142,9 @@ def _describe(reader: _Reader) -> StoredTensor:
         raise _Bad(f"{name!r} has type {kind}, which is not known", reader.at)
     dtype, block, size = _TYPES[kind]
     if shape and shape[0] % block:
-        raise _Bad(f"rows of {shape[0]} elements are no whole blocks of {dtype}", reader.at)
+        raise _Bad(
+            f"rows of {shape[0]} elements are not a whole number of blocks of {dtype}", reader.at
+        )
     return StoredTensor(name, dtype, shape, begin, begin + prod(shape) // block * size, 0)
 
 

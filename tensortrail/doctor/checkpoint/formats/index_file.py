@@ -36,7 +36,7 @@ def read_index(file: Ranges, path: str, name: str) -> Index:
 
 def _refused(told: Any) -> str:
     if not isinstance(told, dict):
-        return "it is no JSON object"
+        return "it is not a JSON object"
     weight_map = told.get(WEIGHT_MAP)
     if not isinstance(weight_map, dict):
         return "it has no object `weight_map`"
@@ -45,9 +45,9 @@ def _refused(told: Any) -> str:
     if not all(isinstance(file, str) and file for file in weight_map.values()):
         return "its `weight_map` gives something else than the name of a file"
     if not all(is_text(key) and is_text(file) for key, file in weight_map.items()):
-        return "its `weight_map` holds text that is no valid text"
+        return "its `weight_map` holds text that is not valid"
     if not isinstance(told.get("metadata", {}), (dict, type(None))):
-        return "its `metadata` is no JSON object"
+        return "its `metadata` is not a JSON object"
     return ""
 
 

@@ -49,11 +49,11 @@ def read_json(data: bytes) -> tuple[Any, Duplicates]:
         return json.loads(text, object_pairs_hook=keep, parse_constant=_no_number), twice
     except json.JSONDecodeError as error:
         byte = len(text[: error.pos].encode())
-        raise Malformed(f"it is no JSON: {error.msg.lower()}", byte) from error
+        raise Malformed(f"it is not valid JSON: {error.msg.lower()}", byte) from error
     except RecursionError as error:
         raise Malformed("it is nested deeper than any reader follows", 0) from error
     except ValueError as error:
-        raise Malformed(f"it is no JSON: {error}", 0) from error
+        raise Malformed(f"it is not valid JSON: {error}", 0) from error
 
 
 def is_text(value: object) -> bool:

@@ -50,6 +50,6 @@ def _by_content(file: Ranges, path: str, name: str) -> WeightFile:
     if beginning[LENGTH : LENGTH + 1] == b"{" or without_weights(file) is not None:
         return read
     kind = kind_of(beginning)
-    told = f"the file is {kind or 'of no kind that is known'}, and its name is not that of weights"
+    told = f"the file is {kind or 'of an unknown kind'}, and its name is not that of weights"
     flaw = Flaw(Trouble.OTHER_CONTENT, told, 0, 0, "safetensors, torch.save or GGUF", kind)
     return replace(read, flaws=(flaw,))

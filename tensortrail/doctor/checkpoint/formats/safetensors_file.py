@@ -37,7 +37,7 @@ def read_safetensors(file: Ranges, path: str, name: str) -> WeightFile:
         byte = LENGTH + error.byte
         return replace(broken, flaws=(Flaw(Trouble.HEADER, f"in the header, {error}", byte, byte),))
     if not isinstance(header, dict):
-        flaw = Flaw(Trouble.HEADER, "the header is no JSON object", LENGTH, LENGTH + length)
+        flaw = Flaw(Trouble.HEADER, "the header is not a JSON object", LENGTH, LENGTH + length)
         return replace(broken, flaws=(flaw,))
     return _of_header(broken, header, twice, LENGTH + length)
 
@@ -97,9 +97,9 @@ def _without_header(file: Ranges) -> Flaw | None:
 def _fault(key: str, entry: Any) -> str:
     """What is wrong with one entry; "" if every reader understands it."""
     if not is_text(key):
-        return "the name is no valid text"
+        return "the name is not valid text"
     if not isinstance(entry, dict):
-        return "the entry is no object"
+        return "the entry is not an object"
     if entry.keys() != _FIELDS and (fault := _fault_of_fields(entry)):
         return fault
     dtype = entry["dtype"]

@@ -134,7 +134,7 @@ def _entry(data: bytes, at: int, begin: int) -> tuple[Record, int]:
     raw = data[at : at + name_length]
     name = raw.decode("utf-8", "backslashreplace")
     if name.encode() != raw:
-        raise BadDirectory(f"the name of record {name!r} is no text", begin + at)
+        raise BadDirectory(f"the name of record {name!r} is not text", begin + at)
     extra = data[at + name_length : at + name_length + extra_length]
     size, stored, header = _in_64(extra, size, stored, header)
     if fields[13] not in _FIRST_PARTS:

@@ -48,7 +48,7 @@ def _cloned(subject: Subject) -> None:
 def _linear(subject: Subject) -> None:
     tensor = subject.tensor()
     if tensor.dim() != 2 or not tensor.dtype.is_floating_point:
-        raise DoesNotApply("it is no matrix of floating point numbers")
+        raise DoesNotApply("it is not a matrix of floating point numbers")
     activations = torch.ones(2, tensor.shape[1], dtype=tensor.dtype, device=tensor.device)
     try:
         with torch.no_grad():

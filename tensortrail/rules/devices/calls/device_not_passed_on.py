@@ -26,6 +26,7 @@ from tensortrail.rules.devices.shared.named.options import unread_options
 from tensortrail.rules.shared.functions import functions, parameters
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import MOVES
+from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.view import FunctionNode
 
 _FORWARDED = re.compile("device|dtype|map_location|offload|generator")
@@ -229,16 +230,14 @@ def table(n, device):
                 continue
             for call in accepting(module, function, name):
                 if not is_maker(module, call) or takes_its_neighbour(call, name):
-                    message = f"this accepts `{name}`, and the function does not pass its own on"
-                    yield self.finding(module, call, message)
+                    yield self.finding(module, call, _kept_back(module, call, function, name))
 
     def _loaded_without(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
         """`Model.from_pretrained(path)` in a function that is given a `device_map`."""
         for name in sorted({each.arg for each in parameters(function)} & _OF_LOADERS):
             for call in module.calls("from_pretrained", inside=function):
                 if name not in named(call) and not may_be_given_anything(call):
-                    message = f"this accepts `{name}`, and the function does not pass its own on"
-                    yield self.finding(module, call, message)
+                    yield self.finding(module, call, _kept_back(module, call, function, name))
 
     def _moved_without(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
         """`x.to(device)` in a function that is given a `dtype` too, and passes both elsewhere."""
@@ -254,14 +253,20 @@ def table(n, device):
         for call in moves if both else ():
             if passes_parameter(call, "device") and len(call.args) + len(call.keywords) == 1:
                 line = both[0].lineno
-                message = f"this passes `device` and not `dtype`; line {line} passes both"
+                shown = one_line(module, call)
+                message = f"`{shown}` passes `device` but not `dtype`; line {line} passes both"
                 yield self.finding(module, call, message)
 
     def _reported(self, module: Module, call: ast.Call, said: str) -> Finding:
         what = "makes a tensor" if is_maker(module, call) else "accepts `device`"
-        return self.finding(
-            module, call, f"this {what} and gets no device, although `{said}` is available"
-        )
+        shown = one_line(module, call.func)
+        message = f"`{shown}` {what} and gets no device, although `{said}` is available"
+        return self.finding(module, call, message)
+
+
+def _kept_back(module: Module, call: ast.Call, function: FunctionNode, name: str) -> str:
+    accepts = f"`{one_line(module, call.func)}` accepts `{name}`"
+    return f"{accepts}, but `{function.name}` does not pass on the `{name}` it is given"
 
 
 def _is_explained(module: Module, call: ast.Call) -> bool:

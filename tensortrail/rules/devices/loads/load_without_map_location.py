@@ -357,8 +357,8 @@ def cached(path, names):
             yield self.finding(
                 module,
                 left.call,
-                f"this loads the tensors to the CPU, while line {left.beside.lineno} loads them to "
-                f"`{module.text(left.device)}`",
+                f"the tensors are loaded to the CPU here, while line {left.beside.lineno} loads "
+                f"them to `{module.text(left.device)}`",
                 severity=Severity.NOTE,
                 confidence=Confidence.MEDIUM,
                 trail=[(left.beside, f"loaded to `{module.text(left.device)}`")],

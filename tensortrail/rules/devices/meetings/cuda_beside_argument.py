@@ -25,6 +25,7 @@ from tensortrail.rules.devices.shared.written_for.for_gpus import (
 from tensortrail.rules.devices.shared.written_for.makers import outermost
 from tensortrail.rules.places import Place
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.view import FunctionNode
 
 
@@ -260,8 +261,8 @@ class Labels(nn.Module):
             yield self.finding(
                 module,
                 said,
-                f"this takes the dtype of `{owner}`, but not its device, which may not be the "
-                "current GPU",
+                f"`{one_line(module, made)}` takes the dtype of `{owner}`, but not its device, "
+                "which may not be the current GPU",
                 severity=Severity.NOTE,
                 fixes=[put_on(module, made, f"{owner}.device")],
                 told=not module.sets_current_gpu(),
@@ -276,8 +277,8 @@ class Labels(nn.Module):
             yield self.finding(
                 module,
                 put,
-                f"this is put on the current GPU, but `{owner}` may be on another one: use "
-                f"`{owner}.device`{_named(others)}",
+                f"`{one_line(module, put)}` is on the current GPU, but `{owner}` may be on another "
+                f"one: use `{owner}.device`{_named(others)}",
                 severity=Severity.NOTE if others is None or set_before else None,
                 trail=[(put, "put on the current GPU")],
                 fixes=[put_on(module, put, f"{owner}.device")],
@@ -290,8 +291,8 @@ class Labels(nn.Module):
         return self.finding(
             module,
             put,
-            f"this is on the current GPU, but line {met.lineno} uses it together with a tensor "
-            f"{described(there)}",
+            f"`{one_line(module, put)}` is on the current GPU, but line {met.lineno} uses it "
+            f"together with a tensor {described(there)}",
             severity=None if is_surely_elsewhere(module, function, put, there) else Severity.NOTE,
             trail=((put, "put on the current GPU"), (met, f"meets a tensor {described(there)}")),
             fixes=[put_on(module, put, device)],

@@ -29,6 +29,7 @@ from tensortrail.rules.devices.shared.written_for.makers import (
 from tensortrail.rules.places import FunctionPlaces, Held, Place
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.placeholders import is_placeholder
+from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.view import FunctionNode
 
 _ONE = "|".join(FACTORIES)
@@ -239,8 +240,8 @@ def dropped(self, x: torch.Tensor = None, shape=None):
         return self.finding(
             module,
             made,
-            f"this result is on the default device, but line {line} returns a tensor "
-            f"{described(there)}",
+            f"`{one_line(module, made)}` is on the default device, but line {line} returns a "
+            f"tensor {described(there)}",
             severity=Severity.NOTE if plain else None,
             trail=(
                 (made, "made without a device"),

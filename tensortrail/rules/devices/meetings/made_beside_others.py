@@ -25,6 +25,7 @@ from tensortrail.rules.devices.shared.written_for.used_here import is_used_on_a_
 from tensortrail.rules.shared.functions import parameter_names
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.mends import device_given
+from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.view import FunctionNode
 
 
@@ -189,7 +190,8 @@ def evaluate(envs, count, device: torch.device):
         return self.finding(
             module,
             call,
-            f"this is on the default device, and {_use(why)}; {_reason(module, why)}",
+            f"`{one_line(module, call)}` is on the default device, and {_use(why)}; "
+            f"{_reason(module, why)}",
             severity=severity,
             told=may_fail(module, function, call, why),
             trail=(
@@ -212,8 +214,8 @@ def evaluate(envs, count, device: torch.device):
         yield self.finding(
             module,
             call,
-            f"this has the dtype of `{module.text(like)}`, but not its device: it is on the "
-            "default device",
+            f"`{one_line(module, call)}` has the dtype of `{module.text(like)}`, but not its "
+            "device: it is on the default device",
             severity=Severity.NOTE,
             told=True,
             fixes=(_fix(module, function, call, Evidence(like, True, (), None)),),

@@ -13,6 +13,7 @@ from tensortrail.rules.devices.shared.meetings.forgotten import (
 from tensortrail.rules.devices.shared.meetings.siblings import Sibling, device_given_to, siblings_in
 from tensortrail.rules.devices.shared.written_for.makers import FACTORIES
 from tensortrail.rules.shared.in_tests import in_tests
+from tensortrail.rules.shared.sentences import one_line
 
 
 class SiblingWithoutDevice(Rule):
@@ -198,8 +199,8 @@ def adjacency(pairs: torch.Tensor, count, sparse):
         return self.finding(
             module,
             call,
-            f"this gets no device, but the tensor of line {first.call.lineno} is on "
-            f"`{device_given_to(module, first.call)}`; {taken}",
+            f"`{one_line(module, call)}` gets no device, but the tensor of line "
+            f"{first.call.lineno} is on `{device_given_to(module, first.call)}`; {taken}",
             severity=None if sure else Severity.NOTE,
             trail=tuple((each.call, "put on a device") for each in found[:2]),
         )

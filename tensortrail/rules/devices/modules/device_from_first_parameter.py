@@ -253,8 +253,9 @@ class Loader:
             yield self.finding(
                 module,
                 said,
-                f"this uses `self.device`, and `{function.name}` is given `{parameter.arg}`: the "
-                "two differ with offloading, or with components on several devices",
+                f"`self.device` is used here, although `{function.name}` is given "
+                f"`{parameter.arg}`: the two differ with offloading, or with components on "
+                "several devices",
                 severity=None if own else Severity.NOTE,
                 told=True,
                 trail=[(parameter, f"`{parameter.arg}` is given here")],
@@ -290,8 +291,8 @@ class Loader:
             yield self.finding(
                 module,
                 call,
-                "this also runs for modules without parameters, such as those that keep their "
-                "weights in buffers: `next` raises StopIteration for them",
+                "`next` raises StopIteration for modules without parameters, such as those that "
+                "keep their weights in buffers",
                 severity=Severity.NOTE,
                 told=True,
             )
@@ -323,7 +324,7 @@ class Loader:
                 yield self.finding(
                     module,
                     device,
-                    f"this may be meta: a parent of offloaded modules has no hook of its own, and "
-                    f"the parameters of `{shown}` are on meta until a hook loads them",
+                    f"the device may be meta: a parent of offloaded modules has no hook of its "
+                    f"own, and the parameters of `{shown}` are on meta until a hook loads them",
                     confidence=Confidence.MEDIUM,
                 )

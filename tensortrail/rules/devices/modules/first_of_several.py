@@ -139,8 +139,9 @@ def device_of(models: list[nn.Module], name):
                     yield self.finding(
                         module,
                         given,
-                        f"this is the device of the first of `{module.text(loop.iter)}`; the "
-                        "others may be on another one, such as a GPU",
+                        f"`{function.name}` returns the device of the first of "
+                        f"`{module.text(loop.iter)}`; the others may be on another device, such "
+                        "as a GPU",
                         trail=[(loop, "the loop returns in its first iteration")],
                     )
 

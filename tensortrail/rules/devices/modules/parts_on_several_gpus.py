@@ -141,6 +141,6 @@ class Together(nn.Module):
             f"`{found.taken.device}`: nothing moves it in between",
             trail=[
                 (found.lies.moved, f"this part is put on `{found.lies.device}`"),
-                (found.taken.moved, f"this one is put on `{found.taken.device}`"),
+                (found.taken.moved, f"the other part is put on `{found.taken.device}`"),
             ],
         )

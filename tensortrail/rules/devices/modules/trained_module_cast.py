@@ -135,7 +135,7 @@ def train(unet, accelerator, optimizer, loader):
         return self.finding(
             module,
             cast,
-            f"this also casts {trained}, which is being trained: its weights lose their "
+            f"the call also casts {trained}, which is being trained: its weights lose their "
             "precision, or the gradient scaler refuses them at the next step",
             trail=[
                 (shared.made, f"made of {trained} itself, not of a copy"),

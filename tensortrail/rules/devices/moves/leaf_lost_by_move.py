@@ -190,8 +190,8 @@ def single(loss_of):
         return self.finding_in_run(
             timeline,
             event,
-            f"`{name}.grad` is None, as `{name}` was computed and is no leaf{by}: gradients go to "
-            "what it was made of",
+            f"`{name}.grad` is None, as `{name}` was computed and is not a leaf{by}: gradients go "
+            "to what it was made of",
             about=storage,
             fixes=[gradient_kept(timeline, event, name, bool(by))],
         )

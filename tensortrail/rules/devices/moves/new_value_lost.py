@@ -224,8 +224,8 @@ def sums(a, b):
             yield self.finding(
                 module,
                 assign,
-                f"this sets an attribute of `{shown}` beside its data, and `**{shown}` passes the "
-                f"data on as it was: move all of it, `{shown} = {shown}.to(device)`",
+                f"the assignment sets an attribute of `{shown}` beside its data, and `**{shown}` "
+                f"passes the data on as it was: move all of it, `{shown} = {shown}.to(device)`",
                 trail=[(use, "passed on as it was")],
             )
         told = {id(assign) for assign, _ in rebound_in_loops(module)}  # by DEV504

@@ -192,8 +192,8 @@ def scores(model, rows, device):
         return self.finding(
             module,
             call,
-            f"this moves `{model}` itself to the CPU, and the next round of the loop calls it in "
-            f"line {used.lineno}: nothing moves it back",
+            f"the call moves `{model}` itself to the CPU, and the next round of the loop calls it "
+            f"in line {used.lineno}: nothing moves it back",
             trail=[(moved, "it was moved here"), (used, "it is called again here")],
         )
 

@@ -180,8 +180,8 @@ def train(net, optimizer, data, pipeline):
             yield self.finding_in_run(
                 timeline,
                 event,
-                f"this saves an adapter without weights: `merge_and_unload()`{at} merged them into "
-                "the model that it returned, but this is the old wrapper",
+                f"the call saves an adapter without weights: `merge_and_unload()`{at} merged them "
+                "into the model that it returned, but this is the old wrapper",
                 fixes=[Fix(OF_RESULT, Safety.DISPLAY, ())],
             )
 

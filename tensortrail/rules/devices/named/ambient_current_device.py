@@ -321,8 +321,8 @@ def both(x, device):
                 yield self.finding(
                     module,
                     call if said is None else said,
-                    f"this names a GPU, although `{shown}` is available: that may be another GPU, "
-                    "or the CPU",
+                    f"`{one_line(module, call if said is None else said)}` names a GPU, although "
+                    f"`{shown}` is available and may be another GPU or the CPU",
                     severity=Severity.NOTE,
                     trail=[(at_hand, f"`{shown}` is at hand")],
                     fixes=[written.given_instead(module, call, said, shown)],
@@ -358,8 +358,8 @@ def both(x, device):
                 yield self.finding(
                     module,
                     choice,
-                    f"this chooses a GPU whenever the machine has one, although `{shown}` is "
-                    "available: a caller that asks for the CPU gets a GPU",
+                    f"`{one_line(module, choice)}` chooses a GPU whenever the machine has one, "
+                    f"although `{shown}` is available: a caller that asks for the CPU gets a GPU",
                     severity=Severity.NOTE,
                     told=True,
                     trail=[(at_hand, f"`{shown}` is at hand")],
@@ -369,8 +369,8 @@ def both(x, device):
                 yield self.finding(
                     module,
                     call if said is None else said,
-                    f"this only affects CUDA, but the work is on `{shown}`: on another kind of "
-                    "device it has no effect",
+                    f"`{one_line(module, call)}` only affects CUDA, but the work is on `{shown}`: "
+                    "on another kind of device it has no effect",
                     severity=Severity.NOTE,
                     trail=[(at_hand, f"`{shown}` is at hand")],
                 )

@@ -107,8 +107,8 @@ def started(model, number):
                 yield self.finding(
                     module,
                     call if said is None else said,
-                    "this is on the current GPU, but the function puts other tensors on "
-                    f"`{one_line(module, numbered)}`, which may be another one",
+                    f"`{one_line(module, call)}` is on the current GPU, but the function puts "
+                    f"others on `{one_line(module, numbered)}`, which may be another one",
                     trail=[(numbered, "the GPU of the others")],
                     fixes=[given_instead(module, call, said, shown)],
                 )

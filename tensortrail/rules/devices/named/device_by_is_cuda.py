@@ -161,8 +161,8 @@ def name(x):
             yield self.finding(
                 module,
                 guess.node,
-                f"this chooses between the current GPU and the CPU, but `{shown}` may be another "
-                "GPU or another kind of accelerator",
+                f"the choice here is between the current GPU and the CPU, but `{shown}` may be "
+                "another GPU or another kind of accelerator",
                 trail=[(guess.used, "used as a device")],
                 fixes=[_fix(module, guess, shown)],
             )

@@ -346,8 +346,8 @@ def f(device: Union[str, torch.device]):
             yield self.finding(
                 module,
                 said,
-                "this is a number without a device type: elsewhere, this file uses "
-                f"`{owner}.current_device_name()`",
+                f"`{one_line(module, said)}` is a number without a device type: elsewhere, this "
+                f"file uses `{owner}.current_device_name()`",
                 confidence=Confidence.MEDIUM,
             )
 

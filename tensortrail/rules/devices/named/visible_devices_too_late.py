@@ -169,8 +169,8 @@ def measured(load, count):
                 yield self.finding(
                     module,
                     assign,
-                    f"this comes too late to change anything: CUDA read the variable when line "
-                    f"{asked.lineno} asked for the GPUs",
+                    f"the assignment comes too late to change anything: CUDA read the variable "
+                    f"when line {asked.lineno} asked for the GPUs",
                     severity=None if _is_always_asked(module, asked, assign) else Severity.NOTE,
                     trail=[(asked, f"`{one_line(module, asked)}` comes first")],
                 )

@@ -1,7 +1,7 @@
 // The parts of the page that are text and tables.
 
 function overview() {
-  const { argv, started, seconds, events, facts, trouble, ends, dropped } = run;
+  const { argv, started, seconds, events, facts, went, trouble, ends, dropped } = run;
   const fact = (value, what) => el("span", {}, el("b", {}, value), ` ${what}`);
   const notices = [...trouble, ...ends, ...data.sharedDevices];
   const lost = Object.entries(dropped).map(([kind, number]) => count(number, `${kind} event`));
@@ -14,7 +14,8 @@ function overview() {
       fact(data.processes.length, data.processes.length === 1 ? "process" : "processes"),
       fact(data.storagesInAll.toLocaleString("en"), data.storagesInAll === 1 ? "storage" : "storages"),
       facts.torch && el("span", {}, `torch ${facts.torch}`),
-      facts.python && el("span", {}, `Python ${facts.python}`)),
+      facts.python && el("span", {}, `Python ${facts.python}`),
+      went.map((each) => el("span", {}, each))),
     notices.map((each) => el("p", { class: "notice" }, each)),
     el("div", { class: "devices" }, run.devices.map(deviceCard)));
 }

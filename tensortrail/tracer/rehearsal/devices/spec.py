@@ -40,7 +40,9 @@ def parse_spec(text: str) -> Spec:
     environment says, as a program would find them."""
     found = re.fullmatch(r"cuda(?::(\d+))?(?:x(.+))?", text.strip())
     if found is None:
-        raise SpecError(f"{text!r}: write cuda, cuda:2 for two devices, or cuda:2x24GiB")
+        raise SpecError(
+            f"{text!r} names no GPUs to simulate: write cuda, cuda:2 for two, or cuda:2x24GiB"
+        )
     count = int(found[1]) if found[1] else _visible()
     if (found[1] and count < 1) or count > MOST_DEVICES:
         said = f"{text!r}: between 1 and {MOST_DEVICES} devices can be rehearsed"

@@ -74,7 +74,9 @@ def _of_the_project(module: Module, call: ast.Call, around: Sequence[Around]) ->
     )
     if insists or not module.may_use_cpu() or not where_it_is_saved(module, call):
         return None
-    says = "this fails on a machine without a GPU, and a file that imports this one can run there"
+    says = (
+        "the load fails on a machine without a GPU, and a file that imports this one can run there"
+    )
     return Why(call, says, "loaded by code that may run without a GPU")
 
 
@@ -128,10 +130,10 @@ def _of_the_cpu(module: Module, around: Around) -> Why | None:
     if node is None:
         return None
     says = (
-        f"this fails on a machine without a GPU, although line {node.lineno} lets the code run "
+        f"the load fails on a machine without a GPU, although line {node.lineno} lets the code run "
         "there"
     )
-    return Why(node, says, f"`{module.text(node)}`: this may run without a GPU")
+    return Why(node, says, f"`{module.text(node)}`: the code may run without a GPU")
 
 
 def _insists(module: Module, call: ast.Call) -> bool:

@@ -84,7 +84,7 @@ def _device(case: Case, made: Event, function: str) -> tuple[Setting, ...]:
             "torch",
             "device",
             device_here(case.timeline, made.site, case.wanted),
-            f"this is used with tensors on {case.wanted}",
+            f"the result is used with tensors on {case.wanted}",
             f"torch.{function}",
             function,
             at,

@@ -23,9 +23,9 @@ def origin(case: Case) -> Origin | None:
         why = (
             f"{case.name} was moved {last.other.device} -> {case.odd.device} by {doer(last)}{hook}"
         )
-        back = f"leave it on {last.other.device}, or move it back before it is used here"
+        back = f"leave {case.name} on {last.other.device}, or move it back before it is used here"
         if case.wanted not in ("", last.other.device):  # where it was would not help either
-            back = f"move it to {case.wanted} instead, where it is used"
+            back = f"move {case.name} to {case.wanted} instead, where it is used"
             if case.wanted != "cpu" and case.timeline.is_named(case.storage):  # a weight
                 back = f"move what it is used with to {case.odd.device}, or it to {case.wanted}"
         if hook and case.odd.device not in ("cpu", "meta") and case.wanted not in ("", "cpu"):

@@ -33,5 +33,5 @@ def mapped(case: Case, read: Event) -> tuple[Setting, ...]:
     if at is None:
         return ()
     device = device_here(case.timeline, read.site, case.wanted)
-    why = f"this is used with tensors on {case.wanted}"
+    why = f"the result is used with tensors on {case.wanted}"
     return (Setting("torch", "map_location", device, why, "torch.load", "load", at, MAP_LOCATION),)
