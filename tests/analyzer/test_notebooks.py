@@ -111,15 +111,15 @@ def test_new_lines_are_written_as_the_others() -> None:
 @pytest.mark.parametrize(
     ("data", "told"),
     [
-        (b"", "no notebook of format 4"),
+        (b"", "not a notebook of format 4"),
         (b"{}", "nbformat is None"),
         (b'{"nbformat": 3, "worksheets": []}', "nbformat is 3"),
-        (b'{"nbformat": 1e400, "cells": []}', "no notebook of format 4"),
+        (b'{"nbformat": 1e400, "cells": []}', "not a notebook of format 4"),
         (b'{"nbformat": 4, "cells": [{"cell_type": "code", "source": [1]}]}', "cell 1 is not text"),
-        (b'{"nbformat": 4, "cells": [{"cell_type": "code"', "no notebook"),
+        (b'{"nbformat": 4, "cells": [{"cell_type": "code"', "not a notebook"),
         (b'{"nbformat": 4, "cells": {}}', "[ expected"),
         (b'{"nbformat": 4, "x": ' + b"[" * 100_000, "nested too deeply"),
-        (b"\xff", "no notebook"),
+        (b"\xff", "not a notebook"),
     ],
 )
 def test_what_is_no_notebook_says_so(data: bytes, told: str) -> None:

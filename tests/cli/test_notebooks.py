@@ -81,7 +81,7 @@ def test_what_is_no_notebook(
     text: str, said: str, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (project / "nb.ipynb").write_text(text)
-    assert f"no notebook of format 4: {said}" in run(capsys)[1]
+    assert f"not a notebook of format 4: {said}" in run(capsys)[1]
     assert said in run(capsys, "--show-places", "nb.ipynb")[2]
 
 
@@ -174,7 +174,7 @@ def test_what_is_no_notebook_is_one_finding(
     (project / "nb.ipynb").write_bytes(b"{}")
     code, out, _ = run(capsys, "--output-format", "concise")
     assert code == 1
-    assert "nb.ipynb:1:1: TTR001 [error] no notebook of format 4" in out
+    assert "nb.ipynb:1:1: TTR001 [error] not a notebook of format 4" in out
 
 
 def test_the_baseline_holds_cells(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

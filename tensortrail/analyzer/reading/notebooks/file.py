@@ -36,7 +36,7 @@ class NotebookFile:
             raise Unreadable("no notebook: nested too deeply") from error
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             why = "it ends too early" if isinstance(error, IndexError) else error
-            raise Unreadable(f"no notebook of format 4: {why}") from error
+            raise Unreadable(f"not a notebook of format 4: {why}") from error
 
     @property
     def cells(self) -> Iterator[RawCell]:

@@ -102,8 +102,8 @@ def _of_several_processes(module: Module, around: Around) -> Why | None:
     if node is None:
         return None
     says = (
-        f"several processes run this (see line {node.lineno}), and all of them load onto that one "
-        "GPU"
+        f"several processes run this code (see line {node.lineno}), and all of them load onto that "
+        "one GPU"
     )
     return Why(node, says, "one of several processes")
 

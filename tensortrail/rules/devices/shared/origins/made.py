@@ -51,7 +51,7 @@ def _given_another(case: Case) -> str:
     moves = case.timeline.events(Did.MOVE)
     offloaded = any(each.facts.get("hook") and each.time < case.event.time for each in moves)
     why = ", not where offloaded weights wait for their turn" if offloaded else ""
-    return f"its `device` is {case.odd.device} here: give it {case.wanted}, where it is used{why}"
+    return f"make {case.name} on {case.wanted}, where it is used{why}"
 
 
 def _current(case: Case, made: Event) -> str:
