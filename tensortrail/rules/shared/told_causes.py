@@ -11,6 +11,8 @@ from tensortrail.rules.timeline import Did, Event, Storage, Timeline
 
 CAUSE, CHANGE, SETTINGS, ABOUT = "cause", "change", "settings", "about"
 """The facts that hold what is told."""
+WEIGHTS = "weights of the cause"
+"""The names of those that a cause is about; an error that the run reports of them is its root."""
 
 
 class ToldCause(NamedTuple):

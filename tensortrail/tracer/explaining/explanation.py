@@ -27,7 +27,7 @@ from tensortrail.tracer.explaining.other_sizes import cause_of_sizes, origins_by
 from tensortrail.tracer.explaining.phase_traces import beginning
 from tensortrail.tracer.explaining.settings_of_cause import settings_of
 from tensortrail.tracer.explaining.standing_findings import standing_findings
-from tensortrail.tracer.explaining.told_by_frames import told_by_frames
+from tensortrail.tracer.explaining.told_by_frames import errors_of_weights, told_by_frames
 from tensortrail.tracer.identity.lines_behind import is_tensor
 from tensortrail.tracer.identity.sites import OWNERS, USER
 from tensortrail.tracer.noticing.failed_operands import Failure, Failures
@@ -91,6 +91,7 @@ def explain(
     standing = _standing(known, timeline, phase) if timeline else ()
     if told is not None:
         standing = tuple(each for each in standing if each.severity is Severity.ERROR)
+        standing = standing or (errors_of_weights(error, failures, timeline) if timeline else ())
     says = told or known.told or standing
     if not says and not (known.failure and _of_operands(known.failure)):
         return None if known.failure else _of_line(error, failures, opened)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from tensortrail.rules.shared.told_causes import CAUSE, CHANGE
+from tensortrail.rules.shared.told_causes import CAUSE, CHANGE, WEIGHTS
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.identity.errors_behind import can_be_told, with_those_behind
 from tensortrail.tracer.identity.lines_behind import lies_on, lines_behind
@@ -144,7 +144,7 @@ class Failures:
             known = {**known, "left alone": True, "steps": self._notes.optimizer_steps}
             known["said"] = "ended the wait for another rank"
         self._known[id(error)] = known
-        facts = {name: each for name, each in known.items() if name not in (CAUSE, CHANGE)}
+        facts = {name: each for name, each in known.items() if name not in (CAUSE, CHANGE, WEIGHTS)}
         if facts:
             self.tell(error, facts)
 

@@ -31,6 +31,18 @@ def tensortrail(folder: Path, *arguments: str) -> subprocess.CompletedProcess[st
     return warm.run(["-m", "tensortrail", *arguments], folder)
 
 
+def test_a_load_that_fails_names_the_save_that_cut_the_weights(tmp_path: Path) -> None:
+    head = f"folder = {str(tmp_path)!r}\n"
+    (tmp_path / "save.py").write_text(head + program("NomicBert", CUT + LOADS))
+    failed = tensortrail(tmp_path, "trace", "--directory", "run", "save.py")
+    assert "ignore_mismatched_sizes" in failed.stderr
+    told = failed.stderr.partition("tensortrail: what was where")[2]
+    assert "cause    SHD402" in told
+    assert "max_shard_size=" in told
+    assert "ignore_mismatched_sizes" not in told, "it hides what the save did"
+    assert "RUN101" not in told
+
+
 @pytest.mark.parametrize(
     "save",
     [

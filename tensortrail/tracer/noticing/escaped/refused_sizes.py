@@ -32,4 +32,5 @@ def _told(sizes: list[Any]) -> dict[str, Any] | None:
         f"the checkpoint has other shapes than the model: {first_of(shown, 2)}",
         "give `from_pretrained` the settings that the checkpoint was saved with (`num_labels`, "
         "`vocab_size`), or `ignore_mismatched_sizes=True`, which makes these weights anew",
+        [str(name) for name, *_ in rows],
     )

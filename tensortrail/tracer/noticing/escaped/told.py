@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from traceback import walk_tb
 from types import FrameType
 from typing import Any
@@ -12,7 +12,7 @@ from torch.nn import Module
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
 from tensortrail.rules.shared.lines import place_told
-from tensortrail.rules.shared.told_causes import CAUSE, CHANGE
+from tensortrail.rules.shared.told_causes import CAUSE, CHANGE, WEIGHTS
 from tensortrail.tracer.identity.assignments import assignment, tree_of
 from tensortrail.tracer.identity.sites import OWNERS, USER
 from tensortrail.tracer.identity.variables import variables
@@ -21,8 +21,8 @@ GIVES = ("__getitem__", "__getitems__", "__iter__")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def told(cause: str, change: str) -> dict[str, Any]:
-    return {CAUSE: cause, CHANGE: change}
+def told(cause: str, change: str, weights: Sequence[str] = ()) -> dict[str, Any]:
+    return {CAUSE: cause, CHANGE: change, WEIGHTS: weights}
 
 
 def frames_of(error: BaseException) -> list[FrameType]:
