@@ -9,7 +9,9 @@ from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.syntax.tree import SCOPES
 from tensortrail.analyzer.values.signatures import tensor_parameters
 from tensortrail.patterns import pattern
+from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.project_facts import Changed
+from tensortrail.rules.shared.objects import names_in
 from tensortrail.rules.shared.values import CHANGES, VIEWS
 from tensortrail.rules.view import FunctionNode
 
@@ -33,7 +35,8 @@ def changed_and_returned(file: ProjectFile, function: ast.AST) -> dict[str, Chan
         if file.tree.function_of(statement) is not function:
             continue
         for name in _changed(statement, same, tensors):
-            changed.setdefault(same[name], statement.lineno)
+            if not _is_asked_for(file, function, statement):
+                changed.setdefault(same[name], statement.lineno)
         if isinstance(statement, ast.Return) and statement.value is not None:
             for place, part in _parts(statement.value):
                 if _viewed(part) in same:
@@ -44,6 +47,19 @@ def changed_and_returned(file: ProjectFile, function: ast.AST) -> dict[str, Chan
         for name, place in returned.items()
         if name in changed
     }
+
+
+def _is_asked_for(file: ProjectFile, function: FunctionNode, statement: ast.stmt) -> bool:
+    """`if in_place: x.mul_(2)`, where the function does not do so by default."""
+    options = {
+        each.arg
+        for each, default in with_defaults(function.args)
+        if isinstance(default, ast.Constant) and not default.value
+    }
+    return any(
+        isinstance(above, ast.If) and not options.isdisjoint(names_in(above.test))
+        for above in file.tree.ancestors(statement)
+    )
 
 
 def _parts(value: ast.expr) -> Iterator[tuple[int, ast.expr]]:

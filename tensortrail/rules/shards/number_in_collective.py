@@ -161,7 +161,7 @@ def _is_bound_to_numbers(module: Module, node: ast.Name, name: str, depth: int) 
 def _reaching(module: Module, stores: list[ast.stmt], node: ast.Name) -> list[ast.stmt]:
     """Those since the name was set anew on every way here; all of them, if it may be set later."""
     around = set(module.ancestors(node))
-    before = [each for each in stores if is_before(each, node)]
+    before = [each for each in stores if each not in around and is_before(each, node)]
     for index, each in reversed(list(enumerate(before))):
         if isinstance(each, ast.Assign) and around.issuperset(module.ancestors(each)):
             return before[index:]

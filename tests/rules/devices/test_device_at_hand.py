@@ -93,3 +93,18 @@ class Runner:
 """
     found = findings("DEV510", source)
     assert [each.told for each in found] == [told]
+
+
+@pytest.mark.parametrize("test", ["accelerator is not None", "accelerator"])
+def test_an_accelerator_that_is_not_there(test: str) -> None:
+    source = f"""
+import torch
+
+def gathered(number, accelerator=None):
+    if {test}:
+        return accelerator.gather(torch.tensor([number], device=accelerator.device))
+    else:
+        return torch.tensor([number], device="cuda")
+"""
+    assert not findings("DEV510", source)
+    assert findings("DEV510", source.replace(f"if {test}", "if number > 1"))

@@ -212,3 +212,25 @@ def test_what_is_given_and_meets_the_input(said: str, made: str, used: str, told
 
 def test_a_number_that_is_given_is_no_tensor() -> None:
     assert not findings("DEV530", _GIVEN.format(said="float", made="x", used="made - self.weight"))
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"), [("nn.Parameter", None), ("torch.Tensor", Severity.WARNING)]
+)
+def test_an_argument_that_may_be_a_parameter(said: str, expected: Severity | None) -> None:
+    source = f"""
+    from typing import Optional
+    import torch
+    from torch import nn
+
+    class Layer(nn.Module):
+        def __init__(self, rate: Optional[{said}] = None):
+            super().__init__()
+            self.rate = rate
+            self.register_buffer("low", torch.zeros(3))
+
+        def forward(self, x):
+            x = x + self.low
+            return x if self.rate is None else torch.tanh(self.rate * x)
+    """
+    assert severity("DEV530", source) is expected

@@ -30,3 +30,18 @@ def reduced(loss):
     return total
 """
     assert bool(findings("SHD468", source)) is expected
+
+
+def test_the_number_is_what_the_call_gives() -> None:
+    source = """
+    import torch
+
+    def log(accelerator, metrics):
+        logs = {}
+        for name, value in metrics.items():
+            if isinstance(value, torch.Tensor):
+                value = accelerator.reduce(value, reduction="mean").item()
+            logs[name] = value
+        return logs
+    """
+    assert not findings("SHD468", source)

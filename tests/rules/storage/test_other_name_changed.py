@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rules.judged import severity_in_package
+from tests.rules.judged import findings, severity_in_package
 
 _STEP = """import torch
 
@@ -60,3 +60,21 @@ def test_what_the_caller_does(tmp_path: Path, use: str, again: str, expected: bo
     steps = _STEP.format(body="x.mul_(by)\n    return x")
     source = _CALL.format(use=use, again=again)
     assert (severity_in_package(tmp_path, "STO242", source, steps=steps) is not None) is expected
+
+
+@pytest.mark.parametrize(("default", "count"), [("False", 0), ("True", 1)])
+def test_a_function_that_changes_its_argument_if_it_is_asked_to(default: str, count: int) -> None:
+    source = f"""
+    import torch
+
+    def scaled(x, in_place={default}):
+        if in_place:
+            x.mul_(2)
+            return x
+        return x * 2
+
+    def step(loss):
+        shown = scaled(loss)
+        return shown + 1, loss
+    """
+    assert len(findings("STO242", source)) == count

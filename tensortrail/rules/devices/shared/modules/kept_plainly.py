@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from tensortrail.rules import Module
 from tensortrail.rules.devices.shared.modules.attribute_reads import (
@@ -105,7 +105,10 @@ def _is_kept_tensor(module: Module, cls: ast.ClassDef, store: ast.Attribute) -> 
     held = held_by(module, store)
     if held is None or held.rank == 0:
         return False
-    if held.what is not What.TENSOR and not _may_be_given_one(module, store):
+    said = _said_of_argument(module, store)
+    if "torch.nn.Parameter" in said:  # `.to()` moves it
+        return False
+    if held.what is not What.TENSOR and "torch.Tensor" not in said:
         return False
     if _is_of_another_module(module, store):
         return False
@@ -120,14 +123,14 @@ def held_by(module: Module, store: ast.Attribute) -> Held | None:
     return module.places(function).seen.get(store) if function is not None else None
 
 
-def _may_be_given_one(module: Module, store: ast.Attribute) -> bool:
-    """An argument that may be a tensor or something else, as in `mean: torch.Tensor | float`."""
+def _said_of_argument(module: Module, store: ast.Attribute) -> Collection[str]:
+    """The types that the function names for an argument that is kept: it may be a tensor or
+    something else, as in `mean: torch.Tensor | float`."""
     function, value = module.function_of(store), getattr(module.statement_of(store), "value", None)
     if function is None or not isinstance(value, ast.Name):
-        return False
+        return ()
     own = next((each for each in parameters(function) if each.arg == value.id), None)
-    said = names_said(module, own.annotation) if own is not None and own.annotation else ()
-    return "torch.Tensor" in said
+    return {*names_said(module, own.annotation)} if own is not None and own.annotation else ()
 
 
 def _is_of_another_module(module: Module, store: ast.Attribute) -> bool:

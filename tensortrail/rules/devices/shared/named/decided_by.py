@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 
 from tensortrail.rules.shared.given_devices import said_device
-from tensortrail.rules.shared.objects import receiver
+from tensortrail.rules.shared.objects import is_none, receiver
 from tensortrail.rules.view import FunctionNode, Module
+from tensortrail.rules.words import Guard
 
 
 def moves(module: Module, call: ast.Call, shown: str) -> bool:
@@ -31,6 +32,8 @@ def decided(module: Module, node: ast.AST, shown: str, by_availability: bool = F
     has a GPU does not say that the work is meant for it, but that asking for one is safe."""
     words = (shown.rpartition(".")[2], "cuda", "gpu", "device")
     for guard in module.guards_of(node):
+        if _is_missing(module, guard, shown.rpartition(".")[0]):
+            return True
         if not by_availability and _asks_the_machine(module, guard.test):
             continue
         if _is_of_the_move(module, guard.test, node):
@@ -45,6 +48,15 @@ def decided(module: Module, node: ast.AST, shown: str, by_availability: bool = F
         if isinstance(up, ast.stmt):
             break
     return False
+
+
+def _is_missing(module: Module, guard: Guard, owner: str) -> bool:
+    """`else` of `if accelerator is not None`: there is no `accelerator.device`."""
+    match guard.test:
+        case ast.Compare(left=left, ops=[ast.Is() | ast.IsNot() as how], comparators=[other]):
+            absent = guard.holds is isinstance(how, ast.Is)
+            return absent and is_none(other) and module.text(left) == owner
+    return not guard.holds and module.text(guard.test) == owner
 
 
 def _is_of_the_move(module: Module, test: ast.expr, node: ast.AST) -> bool:
