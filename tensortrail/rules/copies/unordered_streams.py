@@ -47,7 +47,6 @@ class UnorderedStreams(Rule):
     name = "unordered-streams"
     since = "0.2.0"
     severity = Severity.ERROR
-    warns = False
     triggers = (("wait_stream", "default_stream"),)
 
     bad = (
