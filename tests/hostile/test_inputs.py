@@ -144,8 +144,8 @@ SETTINGS: dict[str, tuple[str | bytes, str]] = {
     "brackets": (f"{TOO_DEEP}\n[tool.tensortrail]\n", "nested too deeply"),
     "nul": ('[tool.tensortrail]\ncache-dir = "a\\u0000b"\n', "cache-dir must be a string"),
     "nul in exclude": ('[tool.tensortrail]\nexclude = ["a\\u0000b"]\n', "exclude must be"),
-    "number": (f"[tool.tensortrail]\njobs = {'9' * 5_000}\n", "no valid TOML"),
-    "bytes": (b"[tool.tensortrail]\n\xff\n", "no valid TOML"),
+    "number": (f"[tool.tensortrail]\njobs = {'9' * 5_000}\n", "not valid TOML"),
+    "bytes": (b"[tool.tensortrail]\n\xff\n", "not valid TOML"),
 }
 
 
