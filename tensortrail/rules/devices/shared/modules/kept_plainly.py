@@ -106,7 +106,7 @@ def _is_kept_tensor(module: Module, cls: ast.ClassDef, store: ast.Attribute) -> 
     if held is None or held.rank == 0:
         return False
     said = _said_of_argument(module, store)
-    if "torch.nn.Parameter" in said:  # `.to()` moves it
+    if "torch.nn.Parameter" in said and "torch.Tensor" not in said:  # `.to()` moves it
         return False
     if held.what is not What.TENSOR and "torch.Tensor" not in said:
         return False
