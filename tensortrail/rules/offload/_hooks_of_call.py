@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 from tensortrail.rules.shared.functions import names_of_parameters, own_returns
 from tensortrail.rules.shared.objects import (
+    attributes_in,
     called,
     given,
     is_before,
@@ -46,13 +46,9 @@ def _is_asked_about(module: Module, call: ast.Call) -> bool:
     """An attribute may say that the hook is there already."""
     return any(
         "hasattr" in names_in(guard.test)
-        or any(is_self(each.value) for each in _attributes(guard.test))
+        or any(is_self(each.value) for each in attributes_in(guard.test))
         for guard in module.guards_of(call)
     )
-
-
-def _attributes(node: ast.AST) -> Iterator[ast.Attribute]:
-    return (each for each in ast.walk(node) if isinstance(each, ast.Attribute))
 
 
 def run_with(module: Module, function: FunctionNode, call: ast.Call) -> ast.Call | None:

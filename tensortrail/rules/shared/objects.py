@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from tensortrail.rules.view import Module
 
@@ -80,6 +80,11 @@ def resolved_name(module: Module, call: ast.Call) -> str:
 def names_in(node: ast.AST) -> set[str]:
     """Of variables: "x" and "y" of `x[y.size(0)]`."""
     return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+
+
+def attributes_in(node: ast.AST) -> Iterator[ast.Attribute]:
+    """`self.weight.data`, and `self.weight` within it."""
+    return (each for each in ast.walk(node) if isinstance(each, ast.Attribute))
 
 
 def calls_in(module: Module, node: ast.AST) -> Sequence[ast.Call]:

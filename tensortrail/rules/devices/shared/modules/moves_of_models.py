@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tensortrail.rules.shared.functions import outermost_function
 from tensortrail.rules.shared.moves import GIVES_ITSELF, MAY_PLACE
-from tensortrail.rules.shared.objects import called, receiver
+from tensortrail.rules.shared.objects import attributes_in, called, receiver
 from tensortrail.rules.view import Module
 
 _HARMLESS = frozenset("zip deepcopy print len id isinstance type list enumerate".split())
@@ -58,7 +58,7 @@ def may_be_moved(module: Module, scope: ast.AST, name: str, combined: ast.Call) 
     attr = name.rpartition(".")[2]
     for call in module.calls(*MAY_PLACE):
         owner = receiver(call)
-        if owner is not None and attr in (each.attr for each in _attributes(owner)):
+        if owner is not None and attr in (each.attr for each in attributes_in(owner)):
             return True
     kind = ast.Attribute if name.startswith("self.") else ast.Name
     for node in module.nodes(kind, scope):
@@ -66,10 +66,6 @@ def may_be_moved(module: Module, scope: ast.AST, name: str, combined: ast.Call) 
         if is_read and module.text(node) == name and _is_passed_on(module, node, combined):
             return True
     return False
-
-
-def _attributes(node: ast.expr) -> Iterator[ast.Attribute]:
-    return (each for each in ast.walk(node) if isinstance(each, ast.Attribute))
 
 
 def _is_passed_on(module: Module, node: ast.AST, combined: ast.Call, depth: int = 2) -> bool:
