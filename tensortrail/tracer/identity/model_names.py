@@ -6,12 +6,11 @@ import sys
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from traceback import walk_tb
-from types import FrameType
 from typing import Any
 
 from torch.nn import Module
 
-from tensortrail.tracer.identity.sites import OWNERS, USER
+from tensortrail.tracer.identity.sites import OWNERS, USER, user_frames
 from tensortrail.tracer.identity.variables import variables
 
 OF_METHODS = ("self", "cls")
@@ -48,7 +47,7 @@ class ModelNames:
     def look_here(self) -> None:
         """The same of the functions that run now."""
         self.look()
-        for frame in reversed(list(_running())):
+        for frame in reversed(list(user_frames(sys._getframe()))):
             self._learn(variables(frame))
 
     def _learn(self, names: Mapping[str, Any], main: bool = False) -> None:
@@ -59,15 +58,6 @@ class ModelNames:
             known = self._known.get(id(value))
             if known is None or known[0]() is not value or (main and not known[2]):
                 self._known[id(value)] = (weakref.ref(value), name, main)
-
-
-def _running() -> Iterator[FrameType]:
-    """The user's functions, the innermost first."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if OWNERS[frame.f_code.co_filename] == USER:
-            yield frame
-        frame = frame.f_back
 
 
 def _variables(error: BaseException) -> Iterator[Mapping[str, Any]]:

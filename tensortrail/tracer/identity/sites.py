@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sysconfig
+from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Final
@@ -94,3 +95,17 @@ def place(frame: FrameType | None) -> Place:
 
 def function_name(code: CodeType) -> str:
     return str(getattr(code, "co_qualname", code.co_name))
+
+
+def user_frames(frame: FrameType | None) -> Iterator[FrameType]:
+    """The user's functions among those that run, the innermost first."""
+    while frame is not None:
+        if OWNERS[frame.f_code.co_filename] == USER:
+            yield frame
+        frame = frame.f_back
+
+
+def runs(frame: FrameType, file: str, function: str) -> bool:
+    """The frame is of that function of a library, whose file ends so."""
+    code = frame.f_code
+    return code.co_name == function and code.co_filename.replace("\\", "/").endswith(file)

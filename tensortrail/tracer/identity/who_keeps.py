@@ -6,10 +6,10 @@ import gc
 import sys
 import types
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Any
 
-from tensortrail.tracer.identity.sites import OWNERS, USER
+from tensortrail.tracer.identity.sites import user_frames
 from tensortrail.tracer.identity.variables import variables
 
 OWN = __name__.partition(".")[0]
@@ -50,7 +50,7 @@ def _named(holder: Any, inside: Any) -> str:
 
 def _variable(container: Any) -> str:
     """Its name in a frame of the user's that runs, or as an attribute."""
-    for frame in _frames():
+    for frame in user_frames(sys._getframe()):
         for names in (variables(frame), frame.f_globals):
             for name, value in names.items():
                 if value is container:
@@ -95,11 +95,3 @@ def _owner(namespace: dict[Any, Any]) -> Any:
 
 def _is_namespace(holder: Any) -> bool:
     return type(holder) is dict and "__name__" in holder
-
-
-def _frames() -> Iterator[types.FrameType]:
-    frame: types.FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if OWNERS[frame.f_code.co_filename] == USER:
-            yield frame
-        frame = frame.f_back

@@ -10,7 +10,7 @@ from typing import Any
 from torch.nn import Module
 
 from tensortrail.tracer.identity.module_tensors import owned
-from tensortrail.tracer.identity.sites import OWNERS, USER
+from tensortrail.tracer.identity.sites import runs, user_frames
 
 FILE, NAME = "torch/nn/utils/stateless.py", "_functional_call"
 
@@ -21,14 +21,14 @@ def explain(operands: Sequence[dict[str, Any]], tensors: Sequence[Any]) -> None:
     if frame is None:
         return
     module, given = (frame.f_locals.get(key) for key in ("module", "parameters_and_buffers"))
-    line = _line(frame)
+    user = next(user_frames(frame), None)
     names = set(given) if isinstance(given, dict) else _of_all(given)
-    if not isinstance(module, Module) or line is None:
+    if not isinstance(module, Module) or user is None:
         return
     own = {id(tensor): name for name, tensor in owned(module) if name not in names}
     for told, tensor in zip(operands, tensors, strict=True):
         if id(tensor) in own:
-            told["left out"] = [own[id(tensor)], *line]
+            told["left out"] = [own[id(tensor)], user.f_code.co_filename, user.f_lineno]
 
 
 def _of_all(given: Any) -> set[str]:
@@ -38,17 +38,6 @@ def _of_all(given: Any) -> set[str]:
 
 
 def _call_around(frame: FrameType | None) -> FrameType | None:
-    while frame is not None:
-        code = frame.f_code
-        if code.co_name == NAME and code.co_filename.replace("\\", "/").endswith(FILE):
-            return frame
+    while frame is not None and not runs(frame, FILE, NAME):
         frame = frame.f_back
-    return None
-
-
-def _line(frame: FrameType | None) -> tuple[str, int] | None:
-    while frame is not None:
-        if OWNERS[frame.f_code.co_filename] == USER:
-            return frame.f_code.co_filename, frame.f_lineno
-        frame = frame.f_back
-    return None
+    return frame

@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.identity.call_stacks import Key, Line, key_of, places, user_lines
 from tensortrail.tracer.identity.running_models import running_models
-from tensortrail.tracer.identity.sites import OWNERS, USER, Place, function_name
+from tensortrail.tracer.identity.sites import Place, function_name, user_frames
 from tensortrail.tracer.identity.variables import variables
 from tensortrail.tracer.noticing.notes import Notes
 
@@ -71,7 +71,7 @@ class RefusedBackward:
 
     def _twice(self, roots: list[Any]) -> dict[str, Any]:
         nodes = _nodes(roots)
-        frames = list(_user_frames(sys._getframe(1)))[:MOST_FRAMES]
+        frames = list(user_frames(sys._getframe(1)))[:MOST_FRAMES]
         return {
             "twice": [[*_place(each), _held(each, nodes, roots)] for each in frames],
             "ran": list(self._ran or ()),
@@ -118,13 +118,6 @@ def _nodes(roots: list[Any]) -> set[Any]:
             seen.add(node)
             waiting += [each for each, _ in node.next_functions]
     return seen
-
-
-def _user_frames(frame: FrameType | None) -> Iterator[FrameType]:
-    while frame is not None:
-        if OWNERS[frame.f_code.co_filename] == USER:
-            yield frame
-        frame = frame.f_back
 
 
 def _place(frame: FrameType) -> list[Any]:

@@ -10,13 +10,13 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from traceback import walk_tb
-from types import FrameType
 from typing import Any, NamedTuple
 
 import torch
 from torch.utils._pytree import tree_map_only
 
 from tensortrail.tracer.identity.errors_behind import with_those_behind
+from tensortrail.tracer.identity.sites import runs
 
 FAKE = "torch/_subclasses/fake_tensor.py"
 DYNAMO, BEGINS = "torch/_dynamo/utils.py", "torch/_dynamo/convert_frame.py"
@@ -33,17 +33,12 @@ class Refused(NamedTuple):
 
 def refused_by_compiler(error: BaseException) -> Refused | None:
     frames = [f for each in with_those_behind(error) for f, _ in walk_tb(each.__traceback__)]
-    traced = next((f for f in frames if _is(f, DYNAMO, "run_node")), None)
+    traced = next((f for f in frames if runs(f, DYNAMO, "run_node")), None)
     if traced is not None:
-        begun = next((f.f_locals for f in frames if _is(f, BEGINS, "_compile")), {})
+        begun = next((f.f_locals for f in frames if runs(f, BEGINS, "_compile")), {})
         return _of_node(traced.f_locals, begun.get("locals") or {})
-    exported = next((f for f in frames if _is(f, FAKE, "__torch_dispatch__")), None)
+    exported = next((f for f in frames if runs(f, FAKE, "__torch_dispatch__")), None)
     return _of_operation(exported.f_locals) if exported is not None else None
-
-
-def _is(frame: FrameType, file: str, function: str) -> bool:
-    code = frame.f_code
-    return code.co_name == function and code.co_filename.replace("\\", "/").endswith(file)
 
 
 def _of_node(known: Mapping[str, Any], variables: Mapping[str, Any]) -> Refused:
