@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from traceback import walk_tb
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ from tensortrail.tracer.explaining.other_sizes import cause_of_sizes, origins_by
 from tensortrail.tracer.explaining.phase_traces import beginning
 from tensortrail.tracer.explaining.settings_of_cause import settings_of
 from tensortrail.tracer.explaining.standing_findings import standing_findings
-from tensortrail.tracer.explaining.told_by_frames import errors_of_weights, told_by_frames
+from tensortrail.tracer.explaining.told_by_frames import told_by_frames, weights_told
 from tensortrail.tracer.identity.lines_behind import is_tensor
 from tensortrail.tracer.identity.sites import OWNERS, USER
 from tensortrail.tracer.noticing.failed_operands import Failure, Failures
@@ -88,10 +88,10 @@ def explain(
     known = _known_of(error, failures)
     timeline = opened() if opened and _may_be_of_tensors(known) else None
     told = told_by_frames(error, failures)
-    standing = _standing(known, timeline, phase) if timeline else ()
+    weights = weights_told(error, failures)
+    standing = _standing(known, timeline, phase, weights) if timeline else ()
     if told is not None:
         standing = tuple(each for each in standing if each.severity is Severity.ERROR)
-        standing = standing or (errors_of_weights(error, failures, timeline) if timeline else ())
     says = told or known.told or standing
     if not says and not (known.failure and _of_operands(known.failure)):
         return None if known.failure else _of_line(error, failures, opened)
@@ -222,12 +222,16 @@ def _failed(
     return None
 
 
-def _standing(known: _Known, timeline: RunTimeline, phase: str) -> tuple[Finding, ...]:
+def _standing(
+    known: _Known, timeline: RunTimeline, phase: str, weights: Collection[str]
+) -> tuple[Finding, ...]:
     """The findings of the run that speak of this failure."""
     if saved := finding_of_save(known.error, timeline):
         found: tuple[Finding, ...] = (saved,)
     else:
-        found = standing_findings(known.error, known.failure, timeline, phase, known.family)
+        found = standing_findings(
+            known.error, known.failure, timeline, phase, known.family, weights
+        )
     if known.lack is None:
         return found
     return tuple(each for each in found if each.code == OutOfMemory.code)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules.timeline import Did
@@ -26,6 +26,8 @@ from tensortrail.tracer.reading.timeline import RunTimeline
 META, META_DATA = "meta", "meta-data"
 _IN_ANOTHER_PROCESS = re.compile(r'^ *File "([^"\n]+)", line (\d{1,9})', re.MULTILINE)
 """A line of the traceback that a worker's exception has in its message here."""
+OF_STATE_DICTS = "SHD"
+"""The family of what is saved and loaded."""
 MOST = 3
 """Findings that are told at one failure."""
 
@@ -36,9 +38,11 @@ def standing_findings(
     timeline: RunTimeline,
     phase: str = "",
     family: str = "",
+    weights: Collection[str] = (),
 ) -> tuple[Finding, ...]:
     """What the rules find in this run about the tensors or the lines of the failure, which has a
-    message of that family."""
+    message of that family; or about how these weights were saved, for one that was told where they
+    are loaded."""
     found = [each for each in findings(timeline).findings if each.severity is not Severity.NOTE]
     lines = set(_user_lines(error))
     kin = _kin(failure, timeline) if failure else set()
@@ -55,11 +59,18 @@ def standing_findings(
         here = traces(phase, timeline).by if phase else lambda _: True
         roots = [each for each in found if not is_consequence(each) and _on_meta(each, timeline)]
         roots = [each for each in roots if here(each)]
+    if all(each.severity is not Severity.ERROR for each in roots):
+        roots = [each for each in found if _is_of_weights(each, weights)] or roots
     if all(each.code.startswith(RAISES_NOTHING) for each in roots):
         roots = [each for each in standing if each not in roots] + roots
         return tuple(roots[:MOST])
     ordered = sorted(roots, key=lambda each: each.worst_first)
     return tuple(ordered[:MOST])
+
+
+def _is_of_weights(finding: Finding, names: Collection[str]) -> bool:
+    is_error = finding.severity is Severity.ERROR and finding.code.startswith(OF_STATE_DICTS)
+    return is_error and any(f"`{name}`" in finding.message for name in names)
 
 
 def _user_lines(error: BaseException) -> Iterator[tuple[str, int]]:
