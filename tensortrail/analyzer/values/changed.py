@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.analyzer.facts.project_file import ProjectFile
+from tensortrail.analyzer.facts.written_calls import is_off
 from tensortrail.analyzer.syntax.tree import SCOPES
 from tensortrail.analyzer.values.signatures import tensor_parameters
 from tensortrail.patterns import pattern
@@ -51,11 +52,7 @@ def changed_and_returned(file: ProjectFile, function: ast.AST) -> dict[str, Chan
 
 def _is_asked_for(file: ProjectFile, function: FunctionNode, statement: ast.stmt) -> bool:
     """`if in_place: x.mul_(2)`, where the function does not do so by default."""
-    options = {
-        each.arg
-        for each, default in with_defaults(function.args)
-        if isinstance(default, ast.Constant) and not default.value
-    }
+    options = {each.arg for each, default in with_defaults(function.args) if is_off(default)}
     return any(
         isinstance(above, ast.If) and not options.isdisjoint(names_in(above.test))
         for above in file.tree.ancestors(statement)
