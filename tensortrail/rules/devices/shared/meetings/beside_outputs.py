@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from tensortrail.rules.devices.shared.meetings.computed_of import computed_of
 from tensortrail.rules.devices.shared.meetings.following import follows
+from tensortrail.rules.devices.shared.meetings.place_of_computed import place_of_computed
 from tensortrail.rules.devices.shared.modules.attribute_reads import ASKED
 from tensortrail.rules.devices.shared.written_for.device_aware import is_forward
 from tensortrail.rules.places import Held, What, Where
@@ -64,4 +64,4 @@ def _goes_along(module: Module, function: FunctionNode, held: Held) -> bool:
         return True
     if not is_forward(module, function):
         return False
-    return bool(follows(module, function, held) or computed_of(module, function, held))
+    return bool(follows(module, function, held) or place_of_computed(module, function, held))

@@ -7,10 +7,10 @@ import re
 
 from tensortrail.patterns import pattern
 from tensortrail.rules.devices.shared.meetings.certain_places import certainly, excluded, same
-from tensortrail.rules.devices.shared.meetings.computed_of import computed_of
 from tensortrail.rules.devices.shared.meetings.following import follows, follows_if_given
 from tensortrail.rules.devices.shared.meetings.legal import is_index_of_what_follows, is_legal
 from tensortrail.rules.devices.shared.meetings.modelled import of_its_model
+from tensortrail.rules.devices.shared.meetings.place_of_computed import place_of_computed
 from tensortrail.rules.devices.shared.written_for.goes_along import goes_along
 from tensortrail.rules.places import (
     KERNEL,
@@ -40,7 +40,7 @@ def out_of_place(
         there = follows(module, function, other) or _in_kernel(meeting, other)
         there = there or follows_if_given(module, function, other, made)
         there = there or _where_its_model_is(module, function, made, other)
-        there = there or computed_of(module, function, other)
+        there = there or place_of_computed(module, function, other)
         if there is not None and not _is_one_move(made, there):
             return made, there
     return None

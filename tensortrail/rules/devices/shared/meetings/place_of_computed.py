@@ -11,7 +11,7 @@ from tensortrail.rules.shared.objects import given
 from tensortrail.rules.view import FunctionNode, Module
 
 
-def computed_of(module: Module, function: FunctionNode, held: Held) -> Place | None:
+def place_of_computed(module: Module, function: FunctionNode, held: Held) -> Place | None:
     """The place of the variable. What a function gives for tensors of one device lies there too,
     unless it says otherwise."""
     there = held.only if held.what is What.TENSOR else None
