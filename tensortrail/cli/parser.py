@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from tensortrail import __version__
-from tensortrail.cli.arguments.command import Command
+from tensortrail.cli.arguments.command import Command, add_command
 from tensortrail.cli.unknown_words import Parser
 
 _FOLDER = "tensortrail.cli.arguments"
@@ -72,8 +72,5 @@ def parser(asked: str = "") -> argparse.ArgumentParser:
     )
     for name in [asked] if asked in _COMMANDS else _COMMANDS:
         each = _COMMANDS[name]
-        told = f"{each.help[0].upper()}{each.help[1:]}."
-        each.add_to(
-            commands.add_parser(name, help=each.help, description=told, add_help=name != "trace")
-        )
+        each.add_to(add_command(commands, name, each.help, add_help=name != "trace"))
     return top

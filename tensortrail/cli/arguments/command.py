@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from typing import Any
 
 from tensortrail.cli.unknown_words import Parser
@@ -23,3 +24,12 @@ class Command(Parser):
         if rest:  # reported here, and not by the outermost parser: it is this help that lists all
             self.error(f"unrecognized arguments: {' '.join(rest)}")
         return found, rest
+
+
+def add_command(commands: Any, name: str, told: str, **options: Any) -> argparse.ArgumentParser:
+    """The command `name`: `told` is its line in a list of commands and heads its own help."""
+    sentence = f"{told[0].upper()}{told[1:]}."
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=told, description=sentence, **options
+    )
+    return parser

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from tensortrail.cli.arguments.command import Command
+from tensortrail.cli.arguments.command import Command, add_command
 from tensortrail.config import FORMATS, SEVERITIES
 
 CHECKPOINT = "checkpoint"
@@ -14,16 +14,18 @@ DOCTOR = (CHECKPOINT, "plan-save", "subclass", "settings", "placement")
 def add_doctor(doctor: Command) -> None:
     doctor.shorthand = DOCTOR
     commands = doctor.add_subparsers(dest="doctor", required=True, metavar="PATH | WHAT")
-    told = "is a stored checkpoint complete, and would it load? `doctor PATH` is short for this"
-    _add_checkpoint(commands.add_parser(CHECKPOINT, help=told, description=told))
-    told = "what save_pretrained of transformers will write: files, split groups, memory, disk"
-    _add_plan_save(commands.add_parser("plan-save", help=told, description=told))
-    told = "does a tensor subclass support checkpoints, sharding and offloading?"
-    _add_subclass(commands.add_parser("subclass", help=told, description=told))
-    told = "which settings of accelerate, DeepSpeed and transformers conflict or have no effect?"
-    _add_settings_files(commands.add_parser("settings", help=told, description=told))
-    told = "where would each module of a model go, what is offloaded, and why?"
-    _add_placement(commands.add_parser("placement", help=told, description=told))
+    told = (
+        "check that a stored checkpoint is complete and would load (short: `doctor PATH`)"
+    )
+    _add_checkpoint(add_command(commands, CHECKPOINT, told))
+    told = "show what save_pretrained of transformers will write: files, split groups, memory, disk"
+    _add_plan_save(add_command(commands, "plan-save", told))
+    told = "check that a tensor subclass supports checkpoints, sharding and offloading"
+    _add_subclass(add_command(commands, "subclass", told))
+    told = "find settings of accelerate, DeepSpeed and transformers that conflict or have no effect"
+    _add_settings_files(add_command(commands, "settings", told))
+    told = "show where each module of a model would go, what is offloaded, and why"
+    _add_placement(add_command(commands, "placement", told))
 
 
 def _add_checkpoint(checkpoint: argparse.ArgumentParser) -> None:
