@@ -64,6 +64,16 @@ def test_what_has_no_place(config: str, capsys: pytest.CaptureFixture[str]) -> N
     assert run(capsys, config, "--gpu", "360KB", "--disk")[0] == 0
 
 
+def test_a_gpu_smaller_than_what_is_kept_free(
+    config: str, capsys: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
+) -> None:
+    """The library's own warning about buffers is a line of the answer."""
+    out = run(capsys, config, "--gpu", "3KiB", "--disk")[1]
+    assert "gpu 0 has 3.1 KB left, less than the " in out
+    assert " of the offloaded modules' buffers stay on a GPU" in out
+    assert not recwarn
+
+
 def test_json(config: str, capsys: pytest.CaptureFixture[str]) -> None:
     told = json.loads(run(capsys, config, "--gpu", "360KB", "--cpu", "1GiB", "--format", "json")[1])
     assert told["device_map"]["model.embed_tokens"] == 0

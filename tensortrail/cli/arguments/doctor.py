@@ -14,9 +14,7 @@ DOCTOR = (CHECKPOINT, "plan-save", "subclass", "settings", "placement")
 def add_doctor(doctor: Command) -> None:
     doctor.shorthand = DOCTOR
     commands = doctor.add_subparsers(dest="doctor", required=True, metavar="PATH | WHAT")
-    told = (
-        "check that a stored checkpoint is complete and would load (short: `doctor PATH`)"
-    )
+    told = "check that a stored checkpoint is complete and would load (short: `doctor PATH`)"
     _add_checkpoint(add_command(commands, CHECKPOINT, told))
     told = "show what save_pretrained of transformers will write: files, split groups, memory, disk"
     _add_plan_save(add_command(commands, "plan-save", told))

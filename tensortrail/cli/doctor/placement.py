@@ -91,6 +91,11 @@ def _text(
             f"a step moves {size(moved)} from the {device}: with {size(speeds[str(device)])} a "
             f"second it takes {_time(seconds)} or more"
         )
+    if plan.crowded:
+        yield (
+            f"buffers: {size(plan.crowded)} of the offloaded modules' buffers stay on a GPU, and "
+            f"none has room for them: offload_buffers=True"
+        )
     yield from _compared(plan, in_run)
 
 
@@ -99,12 +104,20 @@ def _time(seconds: float) -> str:
 
 
 def _why(reason: Reason) -> str:
-    kept = f", {size(reason.reserved)} kept free for the largest layer" if reason.reserved else ""
-    left = size(reason.free) if reason.free >= 0 else f"less than nothing ({reason.free:,} bytes)"
     return (
-        f"{reason.module} needs {size(reason.needs)}, and {_called(reason.device)} has {left} "
-        f"left{kept}: {reason.missing:,} bytes are missing"
+        f"{reason.module} needs {size(reason.needs)}, and {_left(reason)}: "
+        f"{reason.missing:,} bytes are missing"
     )
+
+
+def _left(reason: Reason) -> str:
+    device, kept = (
+        _called(reason.device),
+        f"{size(reason.reserved)} kept free for the largest layer",
+    )
+    if reason.free < 0:
+        return f"{device} has {size(reason.free + reason.reserved)} left, less than the {kept}"
+    return f"{device} has {size(reason.free)} left" + (f", {kept}" if reason.reserved else "")
 
 
 def _missing(plan: Plan, limits: Limits) -> Iterator[str]:
@@ -162,6 +175,7 @@ def _json(plan: Plan, speeds: dict[str, int], in_run: Declared) -> str:
         "never_split": [each._asdict() for each in plan.unsplit],
         "tied": [list(each) for each in plan.tied],
         "moved_in_a_step": {str(device): moved for device, moved in plan.moved.items()},
+        "buffers_without_room": plan.crowded,
         "bytes_a_second": speeds,
         "run": {name: {"declared": a, "lies": b} for name, (a, b) in in_run.items()},
     }

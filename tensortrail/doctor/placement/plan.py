@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from io import StringIO
@@ -19,6 +20,7 @@ _NO_SPACE = re.compile(
     r"This module cannot be split",
     re.MULTILINE,
 )
+_BUFFERS = re.compile(r"requires (\d+) bytes of buffer for offloaded layers")
 _SHARPNESS = 2000
 """The shortage is known to this part of the model."""
 
@@ -62,6 +64,15 @@ class Plan(NamedTuple):
 
     moved: Mapping[Device, int]
     """Bytes that come to a GPU in every step, by where they wait. Buffers stay on the GPU."""
+    crowded: int
+    """Bytes of buffers of offloaded modules that fit on no GPU beside the rest."""
+
+
+class _Account(NamedTuple):
+    """What accelerate says while it places a model."""
+
+    steps: str
+    crowded: int
 
 
 def planned(unloaded: Unloaded, limits: Limits, strategy: str = "auto") -> Plan:
@@ -84,11 +95,12 @@ def planned(unloaded: Unloaded, limits: Limits, strategy: str = "auto") -> Plan:
         device_map,
         used,
         memory,
-        tuple(_reasons(account, memory, device_map, sizes)),
+        tuple(_reasons(account.steps, memory, device_map, sizes)),
         shortage,
         tuple(_unsplit(model, sizes)),
         tied,
         _moved(model, device_map),
+        account.crowded,
     )
 
 
@@ -125,14 +137,15 @@ def _memory(model: Any, limits: Limits, strategy: str, more: int = 0) -> dict[De
     return {device: int(size) for device, size in balanced.items()}
 
 
-def _placed(model: Any, memory: Mapping[Device, int]) -> tuple[dict[str, Device], str]:
-    """The map, and what accelerate says of each step to it."""
+def _placed(model: Any, memory: Mapping[Device, int]) -> tuple[dict[str, Device], _Account]:
     from accelerate import infer_auto_device_map
 
-    account = StringIO()
-    with redirect_stdout(account):
+    steps = StringIO()
+    with redirect_stdout(steps), warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
         found = infer_auto_device_map(model, dict(memory), _no_split(model), verbose=True)
-    return dict(found), account.getvalue()
+    crowded = _BUFFERS.search("\n".join(str(each.message) for each in told))
+    return dict(found), _Account(steps.getvalue(), int(crowded[1]) if crowded else 0)
 
 
 def _used(device_map: Mapping[str, Device], sizes: Mapping[str, int]) -> dict[Device, int]:
