@@ -265,6 +265,7 @@ class Report:
     version: str = ""
     known: int = 0
     """Findings that the baseline holds, which are not among these."""
+    known_where: str = "in the baseline"
     notes: tuple[str, ...] = ()
     """What else is worth knowing of the run, each one line."""
     short_notes: bool = False

@@ -1,70 +1,60 @@
-"""`--changed-only [BASE]`: the files that git says were changed."""
+"""`--changed-only [BASE]`, `--new-since [BASE]`: what a change has changed, as git tells it."""
 
 from __future__ import annotations
 
 import os
-import subprocess
-from collections.abc import Sequence
 
+from tensortrail.cli.git import Repository
 from tensortrail.config import ConfigError
 
-_HARMLESS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
-"""What a repository's own configuration could start is switched off."""
-_SECONDS = 60
 
+class Change:
+    """All since a branch left BASE: what BASE has got since does not count."""
 
-def changed_files(base: str, folder: str) -> frozenset[str]:
-    """Real paths of the files that differ from the commit, or are new and not ignored.
+    def __init__(self, option: str, base: str, folder: str) -> None:
+        self.base = base
+        self.repository = Repository(option, folder)
+        self._named = f"{option} {base}"
+        self.commit = self._left()
+        """What it began with; "" while there is no commit."""
 
-    Changes since a branch left BASE count, not what BASE has got since."""
-    top = os.fsdecode(_git(folder, "rev-parse", "--show-toplevel")).rstrip("\n")
-    listed = _differing(top, base)
-    listed += _git(top, "ls-files", "--others", "--exclude-standard", "-z")
-    names = [os.fsdecode(each) for each in listed.split(b"\0") if each]
-    return frozenset(os.path.realpath(os.path.join(top, each)) for each in names)
+    def files_now(self) -> frozenset[str]:
+        """Real paths of the files that differ, or are new and not ignored."""
+        names = self._differing("--diff-filter=d") if self.commit else self._staged()
+        names += self.repository.names("ls-files", "--others", "--exclude-standard")
+        top = self.repository.top
+        return frozenset(os.path.realpath(os.path.join(top, each)) for each in names)
 
+    def names_before(self) -> list[str]:
+        """Of the files that differ or are gone, from the top of the repository."""
+        return self._differing("--diff-filter=a") if self.commit else []
 
-def _differing(top: str, base: str) -> bytes:
-    if base == "HEAD" and not _git(top, "rev-list", "-n", "1", "--all"):
-        return _git(top, "ls-files", "--cached", "-z")  # there is no commit yet
-    since = _since(top, base)
-    return _git(
-        top, "diff", "--name-only", "-z", "--no-ext-diff", "--no-renames", "--diff-filter=d", since
-    )
+    def _differing(self, which: str) -> list[str]:
+        options = ("diff", "--name-only", "--no-ext-diff", "--no-renames", which)
+        return self.repository.names(*options, self.commit)
 
+    def _staged(self) -> list[str]:
+        return self.repository.names("ls-files", "--cached")
 
-def _since(top: str, base: str) -> str:
-    commit = _commit(top, base)
-    try:
-        return _git(top, "merge-base", commit, "HEAD").decode().strip()
-    except ConfigError as error:
-        raise ConfigError(
-            f"--changed-only {base}: git finds no commit that it shares with HEAD: "
-            "fetch more of the history (actions/checkout: fetch-depth: 0)"
-        ) from error
+    def _left(self) -> str:
+        if self.base == "HEAD" and not self.repository.ask("rev-list", "-n", "1", "--all"):
+            return ""
+        commit = self._commit()
+        try:
+            return self.repository.ask("merge-base", commit, "HEAD").decode().strip()
+        except ConfigError as error:
+            raise ConfigError(
+                f"{self._named}: git finds no commit that it shares with HEAD: "
+                "fetch more of the history (actions/checkout: fetch-depth: 0)"
+            ) from error
 
-
-def _commit(top: str, base: str) -> str:
-    try:
-        named = f"{base}^{{commit}}"
-        return _git(top, "rev-parse", "--verify", "--end-of-options", named).decode().strip()
-    except ConfigError as error:
-        hint = ""
-        if os.path.exists(base):
-            hint = f": for the changed files of a path, write {base} --changed-only"
-        raise ConfigError(f"--changed-only {base}: git knows no such commit{hint}") from error
-
-
-def _git(folder: str, *arguments: str) -> bytes:
-    command: Sequence[str] = ("git", *_HARMLESS, "-C", folder or ".", *arguments)
-    quiet = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
-    try:
-        done = subprocess.run(
-            command, env=quiet, capture_output=True, stdin=subprocess.DEVNULL, timeout=_SECONDS
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ConfigError(f"--changed-only needs git: {error}") from error
-    if done.returncode:
-        told = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise ConfigError(f"--changed-only: git: {told[-1] if told else done.returncode}")
-    return done.stdout
+    def _commit(self) -> str:
+        asked = ("rev-parse", "--verify", "--end-of-options", f"{self.base}^{{commit}}")
+        try:
+            return self.repository.ask(*asked).decode().strip()
+        except ConfigError as error:
+            hint = ""
+            if os.path.exists(self.base):
+                option = self.repository.option
+                hint = f": for the changed files of a path, write {self.base} {option}"
+            raise ConfigError(f"{self._named}: git knows no such commit{hint}") from error

@@ -45,13 +45,18 @@ def run(options: Namespace) -> int:
         for path in result.missing:
             fail(f"no such file or directory: {path}", *_meant_as_rule(path, options))
         return FAILED
-    if not (result.files or result.pointers or options.allow_empty or options.changed_only):
+    if not (result.files or result.pointers or options.allow_empty or _of_a_change(options)):
         fail(f"no Python files found in {', '.join(paths)}", *why_nothing(result))
         return FAILED
     _say_all(notes(result))
     if request.profile is not None:
         _say_all(request.profile.table().splitlines())
     return _finish(request, result, config, options)
+
+
+def _of_a_change(options: Namespace) -> bool:
+    """Which may have changed no Python file."""
+    return bool(options.changed_only or options.new_since)
 
 
 def _meant_as_rule(path: str, options: Namespace) -> Iterator[str]:
@@ -78,7 +83,7 @@ def _finish(request: CheckRequest, result: CheckResult, config: Config, options:
 
         write_text(write_baseline(request, result, findings, bool(config.baseline)), sys.stdout)
         return CLEAN
-    if request.baseline and not (options.diff or request.stdin):
+    if request.baseline and not (options.diff or request.stdin or options.new_since):
         from tensortrail.cli.baseline import shrunk
 
         _say_all(shrunk(request, result))
@@ -96,7 +101,7 @@ def _finish(request: CheckRequest, result: CheckResult, config: Config, options:
 
 def _some_were_read(request: CheckRequest, result: CheckResult, options: Namespace) -> bool:
     """Else says why no file of a folder was."""
-    if not result.findings or options.exit_zero or options.allow_empty or options.changed_only:
+    if not result.findings or options.exit_zero or options.allow_empty or _of_a_change(options):
         return True
     from tensortrail.cli.newer_files import MEND, why_none_was_read
 

@@ -33,7 +33,7 @@ def report(
 ) -> None:
     nothing = not (found or fixed or result.problems or options.statistics)
     if nothing and config.output_format == "text":
-        _emit(options, _nothing_found(result, config, options))
+        _emit(options, _nothing_found(request, result, config, options))
         return
     from tensortrail.reporters import render
 
@@ -68,6 +68,7 @@ def _report_of(
         files_checked=len(result.files),
         fixed=fixed,
         known=len(result.known),
+        known_where=_where(request),
         problems=result.problems,
         root=os.path.abspath(request.root),
         version=__version__,
@@ -81,14 +82,20 @@ def _quiet(result: CheckResult, config: Config) -> int:
     return result.quiet if config.notes != "hidden" else 0
 
 
-def _nothing_found(result: CheckResult, config: Config, options: Namespace) -> str:
-    known = f" {len(result.known)} more in the baseline." if result.known else ""
+def _where(request: CheckRequest) -> str:
+    return request.baseline.where if request.baseline else ""
+
+
+def _nothing_found(
+    request: CheckRequest, result: CheckResult, config: Config, options: Namespace
+) -> str:
+    known = f" {len(result.known)} more {_where(request)}." if result.known else ""
     quiet = quiet_notes(_quiet(result, config))
     return f"No findings: {_looked_at(result, options)}.{known}{quiet}"
 
 
 def _looked_at(result: CheckResult, options: Namespace) -> str:
-    if options.changed_only and not result.files:
+    if (options.changed_only or options.new_since) and not result.files:
         return "no Python file was changed"
     return f"{counted(len(result.files), 'file')} checked"
 

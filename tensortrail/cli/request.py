@@ -25,13 +25,20 @@ def refuse_mixed_up(options: Namespace, paths: list[str]) -> None:
             "--write-baseline cannot be combined with --fix, --diff or --add-ignores: "
             "run them in turn"
         )
-    if options.write_baseline and ("-" in paths or options.with_trail or options.changed_only):
+    change = "--changed-only" if options.changed_only else "--new-since"
+    of_a_change = options.changed_only or options.new_since
+    if options.write_baseline and ("-" in paths or options.with_trail or of_a_change):
         raise ConfigError(
             "--write-baseline takes whole files as they are: "
-            "leave out - (standard input), --with-trail and --changed-only"
+            f"leave out - (standard input), --with-trail and {change}"
         )
-    if options.changed_only and "-" in paths:
-        raise ConfigError("--changed-only names files: leave out - (standard input)")
+    if of_a_change and "-" in paths:
+        raise ConfigError(f"{change} names files: leave out - (standard input)")
+    if options.new_since and (options.changed_only or options.baseline is not None):
+        raise ConfigError(
+            "--new-since reports what is new in changed files: "
+            "leave out --changed-only and --baseline"
+        )
     if options.add_ignores and "-" in paths:
         raise ConfigError("--add-ignores writes files: name one instead of - (standard input)")
     if options.stdin_filename and paths != ["-"]:
@@ -76,7 +83,12 @@ def configuration(options: Namespace, first_path: str) -> Config:
     }
     if options.select is None:
         del given["select"]
-    return config._replace(**{name: value for name, value in given.items() if value is not None})
+    asked = config._replace(**{name: value for name, value in given.items() if value is not None})
+    if not options.new_since:
+        return asked
+    from tensortrail.cli.new_since import wanting_all
+
+    return wanting_all(asked)
 
 
 def requested(config: Config, options: Namespace, paths: list[str]) -> CheckRequest:
@@ -99,9 +111,13 @@ def requested(config: Config, options: Namespace, paths: list[str]) -> CheckRequ
         stdin=stdin,
         root=config.root,
         profile=_profile() if options.profile_rules else None,
-        only=_changed(options, paths[0] if paths else ""),
+        only=_changed(options, paths),
     )
-    return with_baseline(request, config, options)
+    if not options.new_since:
+        return with_baseline(request, config, options)
+    from tensortrail.cli.new_since import with_change
+
+    return with_change(request, options.new_since, _folder(paths))
 
 
 def _rules(config: Config, options: Namespace) -> dict[str, Any]:
@@ -121,13 +137,18 @@ def _rules(config: Config, options: Namespace) -> dict[str, Any]:
         raise ConfigError(f"{config.file}: {error}") from error
 
 
-def _changed(options: Namespace, first_path: str) -> frozenset[str] | None:
+def _changed(options: Namespace, paths: list[str]) -> frozenset[str] | None:
     if not options.changed_only:
         return None
-    from tensortrail.cli.changed import changed_files
+    from tensortrail.cli.changed import Change
 
-    folder = first_path if os.path.isdir(first_path) else os.path.dirname(first_path)
-    return changed_files(options.changed_only, folder)
+    return Change("--changed-only", options.changed_only, _folder(paths)).files_now()
+
+
+def _folder(paths: list[str]) -> str:
+    """In which git is asked."""
+    first = paths[0] if paths else ""
+    return first if os.path.isdir(first) else os.path.dirname(first)
 
 
 def _profile() -> Profile:

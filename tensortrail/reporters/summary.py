@@ -14,7 +14,7 @@ _MARKS = {Safety.SAFE: "[*]", Safety.UNSAFE: "[unsafe fix]"}
 def closing(report: Report) -> str:
     text = _found(report) if report.findings else _nothing_found(report)
     if report.known:
-        text += f" {report.known} more in the baseline."
+        text += f" {report.known} more {report.known_where}."
     if report.hidden:
         text += f" {counted(report.hidden, 'note')} hidden."
     text += quiet_notes(report.quiet)

@@ -41,6 +41,8 @@ class Baseline:
     path: str
     entries: Mapping[Entry, int] = field(default_factory=dict)
     """How many findings each stands for."""
+    where: str = "in the baseline"
+    """Where people find them."""
 
     @property
     def total(self) -> int:
@@ -87,7 +89,7 @@ class Baseline:
         """With these findings, and the entries of what was not `judged` this time."""
         counts = Counter(map(self.entry, findings))
         kept = Counter({entry: n for entry, n in self.entries.items() if not judged(entry)})
-        return Baseline(self.path, counts | kept)
+        return Baseline(self.path, counts | kept, self.where)
 
     def save(self) -> None:
         rows = [

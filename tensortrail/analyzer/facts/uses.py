@@ -9,7 +9,7 @@ from tensortrail.analyzer.facts.project_top import inside, known_top
 from tensortrail.analyzer.facts.reach import Reach
 from tensortrail.analyzer.facts.texts_below import APART, LARGEST, TextsOnce
 
-_ENDS = tuple(".py .ipynb .yaml .yml .toml .cfg .gin .json .jsonnet .sh .md .rst .txt".split())
+ENDS = tuple(".py .ipynb .yaml .yml .toml .cfg .gin .json .jsonnet .sh .md .rst .txt".split())
 """Files that name functions and classes: code, settings, documents."""
 _MOST_BYTES = 60_000_000
 """Of more text nothing is said."""
@@ -80,4 +80,4 @@ def _below(folder: str) -> Iterator[str]:
         folders[:] = sorted(each for each in folders if each not in APART and each[0] != ".")
         # "a.py", as a file of the check is called, and not "./a.py":
         paths = (os.path.normpath(os.path.join(place, each)) for each in sorted(names))
-        yield from (each for each in paths if each.endswith(_ENDS))
+        yield from (each for each in paths if each.endswith(ENDS))

@@ -45,6 +45,8 @@ def _old_findings(check: argparse.ArgumentParser) -> None:
     add("--write-baseline", action="store_true", help="write the current findings to the baseline")
     since = "check only files that changed since BASE in git (HEAD)"
     add("--changed-only", nargs="?", const="HEAD", metavar="BASE", help=since)
+    brought = "report only what a change since BASE in git (HEAD) brought, with all rules and notes"
+    add("--new-since", nargs="?", const="HEAD", metavar="BASE", help=brought)
 
 
 def _output(check: argparse.ArgumentParser) -> None:
