@@ -94,9 +94,10 @@ def test_files_with_another_name_and_files_in_folders(
 ) -> None:
     git("mv", "gone.py", "renamed.py")
     Path("sub").mkdir()
-    Path("sub/fresh.py").write_text(RISKY)
+    Path("sub/fresh.py").write_text(RISKY.replace("weight", "bias"))
     assert found(capsys, "--new-since")[1][:-1] == ["sub/fresh.py DEV501"]
     assert found(capsys, "renamed.py", "--new-since")[1][:-1] == []
+    assert found(capsys, "--new-since=HEAD", "sub/fresh.py")[1][:-1] == ["sub/fresh.py DEV501"]
     monkeypatch.chdir("sub")
     assert found(capsys, "..", "--new-since")[1][:-1] == ["../sub/fresh.py DEV501"]
 
