@@ -98,7 +98,7 @@ class ArgumentPassedElsewhere(Rule):
     warns = False
     notes = False
     confidence = Confidence.MEDIUM
-    explains = ("DEV526", "DEV528", "DEV534")
+    explains = ("DEV526", "DEV528", "DEV534", "DEV541")
     triggers = (("torch", "device"), ("torch", "dtype"), ("torch", "offload"))
     bad = (
         Bad(
