@@ -7,17 +7,18 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tensortrail.analyzer.places import calls, ranks
+from tensortrail.analyzer.places.attributes.settings import is_settings
+from tensortrail.analyzer.places.calls import value_of_call as calls
+from tensortrail.analyzer.places.calls.objects import attribute_of_object
 from tensortrail.analyzer.places.conditions import condition_of, narrow
-from tensortrail.analyzer.places.elements import element_of, is_output, part_of_box
-from tensortrail.analyzer.places.environment import Environment
-from tensortrail.analyzer.places.joins import join, member, tagged_join
-from tensortrail.analyzer.places.library import names
-from tensortrail.analyzer.places.mappings import entry, mapping_of, with_entry
-from tensortrail.analyzer.places.objects import attribute_of_object
-from tensortrail.analyzer.places.operations import Meetings, as_operand, combined
-from tensortrail.analyzer.places.settings import is_settings
-from tensortrail.analyzer.places.world import World
+from tensortrail.analyzer.places.functions.world import World
+from tensortrail.analyzer.places.held import ranks
+from tensortrail.analyzer.places.held.elements import element_of, is_output, part_of_box
+from tensortrail.analyzer.places.held.environment import Environment
+from tensortrail.analyzer.places.held.joins import join, member, tagged_join
+from tensortrail.analyzer.places.held.mappings import entry, mapping_of, with_entry
+from tensortrail.analyzer.places.held.operations import Meetings, as_operand, combined
+from tensortrail.analyzer.places.libraries.library import names
 from tensortrail.rules.places import (
     NUMBER,
     UNKNOWN_HELD,

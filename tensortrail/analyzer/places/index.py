@@ -11,14 +11,14 @@ from tensortrail.analyzer.facts.classes import kind_of_class
 from tensortrail.analyzer.facts.project_file import Kinds, ProjectFile
 from tensortrail.analyzer.facts.project_file import Place as InProject
 from tensortrail.analyzer.places import outside
-from tensortrail.analyzer.places.arguments import argument_of
-from tensortrail.analyzer.places.attributes import own_attribute
-from tensortrail.analyzer.places.components import is_of_library, may_be_model
+from tensortrail.analyzer.places.attributes.own_attribute import own_attribute
+from tensortrail.analyzer.places.attributes.stored_attributes import class_kept
+from tensortrail.analyzer.places.functions.arguments import argument_of
+from tensortrail.analyzer.places.functions.made_objects import maker_of
+from tensortrail.analyzer.places.functions.results import CalledAs, Callee
 from tensortrail.analyzer.places.globals import Globals
-from tensortrail.analyzer.places.made_objects import maker_of
-from tensortrail.analyzer.places.results import CalledAs, Callee
+from tensortrail.analyzer.places.libraries.components import is_of_library, may_be_model
 from tensortrail.analyzer.places.statements import Inference
-from tensortrail.analyzer.places.stored_attributes import class_kept
 from tensortrail.analyzer.syntax.tree import SCOPES, Tree
 from tensortrail.rules.places import UNKNOWN_HELD, FunctionPlaces, Held, Place, What, Where
 from tensortrail.rules.project_facts import ClassFacts

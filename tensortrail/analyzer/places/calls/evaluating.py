@@ -6,9 +6,9 @@ import ast
 from collections.abc import Sequence
 from typing import Protocol
 
-from tensortrail.analyzer.places.environment import Environment
-from tensortrail.analyzer.places.operations import Meetings
-from tensortrail.analyzer.places.world import World
+from tensortrail.analyzer.places.functions.world import World
+from tensortrail.analyzer.places.held.environment import Environment
+from tensortrail.analyzer.places.held.operations import Meetings
 from tensortrail.rules.places import Held
 
 

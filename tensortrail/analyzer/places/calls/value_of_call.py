@@ -6,19 +6,19 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from tensortrail.analyzer.places import methods
-from tensortrail.analyzer.places.called import Called, evaluated
-from tensortrail.analyzer.places.environment import Environment
-from tensortrail.analyzer.places.evaluating import Evaluating
-from tensortrail.analyzer.places.left_out_keys import with_a_default
-from tensortrail.analyzer.places.library import names
-from tensortrail.analyzer.places.library_calls import of_library
-from tensortrail.analyzer.places.mappings import forget_entries
-from tensortrail.analyzer.places.modules import meet_the_given, of_callee, of_module, of_moved
-from tensortrail.analyzer.places.objects import method_of_object
-from tensortrail.analyzer.places.operations import as_operand, is_put_somewhere
-from tensortrail.analyzer.places.partials import by_partial
-from tensortrail.analyzer.places.torch_classes import class_of_torch
+from tensortrail.analyzer.places.calls import methods
+from tensortrail.analyzer.places.calls.called import Called, evaluated
+from tensortrail.analyzer.places.calls.evaluating import Evaluating
+from tensortrail.analyzer.places.calls.left_out_keys import with_a_default
+from tensortrail.analyzer.places.calls.library_calls import of_library
+from tensortrail.analyzer.places.calls.modules import meet_the_given, of_callee, of_module, of_moved
+from tensortrail.analyzer.places.calls.objects import method_of_object
+from tensortrail.analyzer.places.calls.partials import by_partial
+from tensortrail.analyzer.places.calls.torch_classes import class_of_torch
+from tensortrail.analyzer.places.held.environment import Environment
+from tensortrail.analyzer.places.held.mappings import forget_entries
+from tensortrail.analyzer.places.held.operations import as_operand, is_put_somewhere
+from tensortrail.analyzer.places.libraries.library import names
 from tensortrail.rules.places import UNKNOWN_HELD, Held, Place, What, Where
 from tensortrail.rules.set_by_name import is_one_of_many, read_by_name, set_by_name
 from tensortrail.rules.text_of import text_of

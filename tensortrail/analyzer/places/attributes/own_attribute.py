@@ -6,13 +6,15 @@ import ast
 from dataclasses import replace
 from typing import Protocol
 
-from tensortrail.analyzer.places.added_members import added_members, registers_parts
-from tensortrail.analyzer.places.by_name import goes_past_the_module, may_be_registered
-from tensortrail.analyzer.places.components import COMPONENT
-from tensortrail.analyzer.places.joins import join, member
-from tensortrail.analyzer.places.moved_attributes import is_moved, may_be_moved, moved_by_the_class
-from tensortrail.analyzer.places.moved_in_place import moved_in_place
-from tensortrail.analyzer.places.stored_attributes import (
+from tensortrail.analyzer.places.attributes.added_members import added_members, registers_parts
+from tensortrail.analyzer.places.attributes.by_name import goes_past_the_module, may_be_registered
+from tensortrail.analyzer.places.attributes.moved_attributes import (
+    is_moved,
+    may_be_moved,
+    moved_by_the_class,
+)
+from tensortrail.analyzer.places.attributes.moved_in_place import moved_in_place
+from tensortrail.analyzer.places.attributes.stored_attributes import (
     is_set_outside,
     lasting,
     lists_of_states,
@@ -20,6 +22,8 @@ from tensortrail.analyzer.places.stored_attributes import (
     registered,
     stores_of_class,
 )
+from tensortrail.analyzer.places.held.joins import join, member
+from tensortrail.analyzer.places.libraries.components import COMPONENT
 from tensortrail.analyzer.syntax.tree import SCOPES, Tree
 from tensortrail.rules.places import NUMBER, UNKNOWN_HELD, FunctionPlaces, Held, Place, What, Where
 from tensortrail.rules.set_by_name import is_one_of_many

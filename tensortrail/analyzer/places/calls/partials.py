@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from tensortrail.analyzer.places.called import Called
-from tensortrail.analyzer.places.environment import Environment
-from tensortrail.analyzer.places.library import factories
-from tensortrail.analyzer.places.world import World
+from tensortrail.analyzer.places.calls.called import Called
+from tensortrail.analyzer.places.functions.world import World
+from tensortrail.analyzer.places.held.environment import Environment
+from tensortrail.analyzer.places.libraries.library import factories
 
 
 def is_partial_factory(world: World, call: ast.Call) -> bool:

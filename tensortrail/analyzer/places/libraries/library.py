@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from tensortrail.analyzer.places.library_names import NAMES
+from tensortrail.analyzer.places.libraries.library_names import NAMES
 
 
 @cache

@@ -6,9 +6,9 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 
-from tensortrail.analyzer.places.components import COMPONENT, said_layer, says_model
-from tensortrail.analyzer.places.library import names
-from tensortrail.analyzer.places.world import World
+from tensortrail.analyzer.places.functions.world import World
+from tensortrail.analyzer.places.libraries.components import COMPONENT, said_layer, says_model
+from tensortrail.analyzer.places.libraries.library import names
 from tensortrail.analyzer.syntax.tree import Tree
 from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.places import NUMBER, Held, Place, What, Where

@@ -5,15 +5,15 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from tensortrail.analyzer.places.called import Called
-from tensortrail.analyzer.places.components import COMPONENT, computed_with
-from tensortrail.analyzer.places.elements import OUTPUT
-from tensortrail.analyzer.places.environment import Environment
-from tensortrail.analyzer.places.evaluating import Evaluating
-from tensortrail.analyzer.places.joins import member
-from tensortrail.analyzer.places.library import names
-from tensortrail.analyzer.places.operations import as_operand, combined, follows_a_device
-from tensortrail.analyzer.places.results import Callee, demands_of, result_of
+from tensortrail.analyzer.places.calls.called import Called
+from tensortrail.analyzer.places.calls.evaluating import Evaluating
+from tensortrail.analyzer.places.functions.results import Callee, demands_of, result_of
+from tensortrail.analyzer.places.held.elements import OUTPUT
+from tensortrail.analyzer.places.held.environment import Environment
+from tensortrail.analyzer.places.held.joins import member
+from tensortrail.analyzer.places.held.operations import as_operand, combined, follows_a_device
+from tensortrail.analyzer.places.libraries.components import COMPONENT, computed_with
+from tensortrail.analyzer.places.libraries.library import names
 from tensortrail.rules.places import MODEL, UNKNOWN_HELD, Held, Place, What, Where
 
 RUNS = frozenset({"forward", "generate"})

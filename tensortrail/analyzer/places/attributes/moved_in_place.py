@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Protocol
 
-from tensortrail.analyzer.places.operations import follows_a_device
+from tensortrail.analyzer.places.held.operations import follows_a_device
 from tensortrail.analyzer.syntax.tree import Tree
 from tensortrail.rules.places import FunctionPlaces, Held
 from tensortrail.rules.shared.moves import MOVES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tensortrail.analyzer.places.environment import Environment
+from tensortrail.analyzer.places.held.environment import Environment
 from tensortrail.rules.places import (
     MAYBE_SCALAR,
     UNKNOWN_HELD,

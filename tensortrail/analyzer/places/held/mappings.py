@@ -6,8 +6,8 @@ import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tensortrail.analyzer.places.environment import Environment
-from tensortrail.analyzer.places.joins import member
+from tensortrail.analyzer.places.held.environment import Environment
+from tensortrail.analyzer.places.held.joins import member
 from tensortrail.rules.places import UNKNOWN_HELD, Held, What
 
 _MOST = 16

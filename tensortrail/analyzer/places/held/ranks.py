@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from tensortrail.analyzer.places.library import names
+from tensortrail.analyzer.places.libraries.library import names
 from tensortrail.rules.places import MAYBE_SCALAR, Held, What
 from tensortrail.rules.shared.objects import keyword
 

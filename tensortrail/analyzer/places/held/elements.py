@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tensortrail.analyzer.places.joins import member
+from tensortrail.analyzer.places.held.joins import member
 from tensortrail.rules.places import MAYBE_SCALAR, NUMBER, UNKNOWN_HELD, Held, What, Where
 
 OUTPUT = "output"

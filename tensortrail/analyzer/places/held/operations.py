@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 
-from tensortrail.analyzer.places.environment import Environment
+from tensortrail.analyzer.places.held.environment import Environment
 from tensortrail.rules.places import (
     INDEX,
     KERNEL,

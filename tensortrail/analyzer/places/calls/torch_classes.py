@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tensortrail.analyzer.places.called import Called, device_given
-from tensortrail.analyzer.places.environment import Environment
-from tensortrail.analyzer.places.evaluating import Evaluating
-from tensortrail.analyzer.places.library import names
-from tensortrail.analyzer.places.local_layers import stays_here
+from tensortrail.analyzer.places.calls.called import Called, device_given
+from tensortrail.analyzer.places.calls.evaluating import Evaluating
+from tensortrail.analyzer.places.calls.local_layers import stays_here
+from tensortrail.analyzer.places.held.environment import Environment
+from tensortrail.analyzer.places.libraries.library import names
 from tensortrail.rules.places import Held, Place, What, Where
 
 

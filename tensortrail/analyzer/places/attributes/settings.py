@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 
-from tensortrail.analyzer.places.library import names
+from tensortrail.analyzer.places.libraries.library import names
 from tensortrail.analyzer.syntax.tree import SCOPES, Tree
 
 _ENOUGH = 2

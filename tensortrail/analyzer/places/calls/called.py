@@ -6,10 +6,10 @@ import ast
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from tensortrail.analyzer.places.devices import places_on
-from tensortrail.analyzer.places.environment import Environment
-from tensortrail.analyzer.places.evaluating import Evaluating
-from tensortrail.analyzer.places.joins import member
+from tensortrail.analyzer.places.calls.evaluating import Evaluating
+from tensortrail.analyzer.places.held.devices import places_on
+from tensortrail.analyzer.places.held.environment import Environment
+from tensortrail.analyzer.places.held.joins import member
 from tensortrail.rules.places import Held, Place, What, Where
 
 

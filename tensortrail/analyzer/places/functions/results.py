@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from tensortrail.analyzer.places.operations import as_operand
+from tensortrail.analyzer.places.held.operations import as_operand
 from tensortrail.patterns import pattern
 from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.places import (

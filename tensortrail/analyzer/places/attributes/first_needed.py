@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.analyzer.places.environment import Environment
-from tensortrail.analyzer.places.moved_attributes import moved_by_the_class
-from tensortrail.analyzer.places.stored_attributes import registered, stores_of_class
+from tensortrail.analyzer.places.attributes.moved_attributes import moved_by_the_class
+from tensortrail.analyzer.places.attributes.stored_attributes import registered, stores_of_class
+from tensortrail.analyzer.places.held.environment import Environment
 from tensortrail.analyzer.syntax.tree import Tree
 from tensortrail.rules.places import What, Where
 

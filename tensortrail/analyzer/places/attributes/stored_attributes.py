@@ -6,8 +6,8 @@ import ast
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from tensortrail.analyzer.places.by_name import stored_by_name
-from tensortrail.analyzer.places.library import names
+from tensortrail.analyzer.places.attributes.by_name import stored_by_name
+from tensortrail.analyzer.places.libraries.library import names
 from tensortrail.analyzer.syntax.tree import Tree
 from tensortrail.rules.text_of import text_of
 from tensortrail.rules.view import FunctionNode

@@ -5,20 +5,20 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from tensortrail.analyzer.places.called import Called, device_given, device_places
-from tensortrail.analyzer.places.components import COMPONENT
-from tensortrail.analyzer.places.devices import used_as_devices
-from tensortrail.analyzer.places.elements import part_of_box
-from tensortrail.analyzer.places.environment import Environment
-from tensortrail.analyzer.places.evaluating import Evaluating
-from tensortrail.analyzer.places.joins import join, member
-from tensortrail.analyzer.places.left_out_keys import with_a_default
-from tensortrail.analyzer.places.library import names
-from tensortrail.analyzer.places.mappings import entry, forget_entries
-from tensortrail.analyzer.places.modules import RUNS, meet_the_given, of_callee, of_module
-from tensortrail.analyzer.places.moved_attributes import the_module_itself
-from tensortrail.analyzer.places.operations import combined, is_put_somewhere, written
-from tensortrail.analyzer.places.ranks import rank_after
+from tensortrail.analyzer.places.attributes.moved_attributes import the_module_itself
+from tensortrail.analyzer.places.calls.called import Called, device_given, device_places
+from tensortrail.analyzer.places.calls.evaluating import Evaluating
+from tensortrail.analyzer.places.calls.left_out_keys import with_a_default
+from tensortrail.analyzer.places.calls.modules import RUNS, meet_the_given, of_callee, of_module
+from tensortrail.analyzer.places.held.devices import used_as_devices
+from tensortrail.analyzer.places.held.elements import part_of_box
+from tensortrail.analyzer.places.held.environment import Environment
+from tensortrail.analyzer.places.held.joins import join, member
+from tensortrail.analyzer.places.held.mappings import entry, forget_entries
+from tensortrail.analyzer.places.held.operations import combined, is_put_somewhere, written
+from tensortrail.analyzer.places.held.ranks import rank_after
+from tensortrail.analyzer.places.libraries.components import COMPONENT
+from tensortrail.analyzer.places.libraries.library import names
 from tensortrail.patterns import pattern
 from tensortrail.rules.places import (
     MAYBE_SCALAR,

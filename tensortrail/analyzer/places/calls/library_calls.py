@@ -6,21 +6,22 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from tensortrail.analyzer.places import methods, ranks
-from tensortrail.analyzer.places.called import Called, device_given, evaluator
-from tensortrail.analyzer.places.components import COMPONENT, is_of_library
-from tensortrail.analyzer.places.devices import places_on
-from tensortrail.analyzer.places.elements import element_of
-from tensortrail.analyzer.places.environment import Environment
-from tensortrail.analyzer.places.evaluating import Evaluating
-from tensortrail.analyzer.places.joins import member
-from tensortrail.analyzer.places.library import factories, names
-from tensortrail.analyzer.places.mappings import mapping
-from tensortrail.analyzer.places.modules import run_by_torch
-from tensortrail.analyzer.places.operations import as_operand, combined
-from tensortrail.analyzer.places.partials import is_partial_factory
-from tensortrail.analyzer.places.ranks import rank_of_fresh
-from tensortrail.analyzer.places.torch_classes import of_torch_class, without_device
+from tensortrail.analyzer.places.calls import methods
+from tensortrail.analyzer.places.calls.called import Called, device_given, evaluator
+from tensortrail.analyzer.places.calls.evaluating import Evaluating
+from tensortrail.analyzer.places.calls.modules import run_by_torch
+from tensortrail.analyzer.places.calls.partials import is_partial_factory
+from tensortrail.analyzer.places.calls.torch_classes import of_torch_class, without_device
+from tensortrail.analyzer.places.held import ranks
+from tensortrail.analyzer.places.held.devices import places_on
+from tensortrail.analyzer.places.held.elements import element_of
+from tensortrail.analyzer.places.held.environment import Environment
+from tensortrail.analyzer.places.held.joins import member
+from tensortrail.analyzer.places.held.mappings import mapping
+from tensortrail.analyzer.places.held.operations import as_operand, combined
+from tensortrail.analyzer.places.held.ranks import rank_of_fresh
+from tensortrail.analyzer.places.libraries.components import COMPONENT, is_of_library
+from tensortrail.analyzer.places.libraries.library import factories, names
 from tensortrail.rules.places import (
     MAYBE_SCALAR,
     NUMBER,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from tensortrail.analyzer.places.parameters import is_static
+from tensortrail.analyzer.places.functions.parameters import is_static
 from tensortrail.analyzer.syntax.tree import Tree
 from tensortrail.rules.view import FunctionNode
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tensortrail.analyzer.places.called import Called
+from tensortrail.analyzer.places.calls.called import Called
 from tensortrail.rules.places import Held, Place, What, Where, opposite
 from tensortrail.rules.text_of import text_of
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import Protocol
 
-from tensortrail.analyzer.places.library import names
+from tensortrail.analyzer.places.libraries.library import names
 from tensortrail.rules.places import Held
 
 COMPONENT = "component"

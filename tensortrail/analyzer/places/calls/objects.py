@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from tensortrail.analyzer.places.called import Called
-from tensortrail.analyzer.places.environment import Environment
-from tensortrail.analyzer.places.evaluating import Evaluating
-from tensortrail.analyzer.places.modules import of_callee
-from tensortrail.analyzer.places.world import World
+from tensortrail.analyzer.places.calls.called import Called
+from tensortrail.analyzer.places.calls.evaluating import Evaluating
+from tensortrail.analyzer.places.calls.modules import of_callee
+from tensortrail.analyzer.places.functions.world import World
+from tensortrail.analyzer.places.held.environment import Environment
 from tensortrail.analyzer.syntax.tree import Tree
 from tensortrail.rules.places import UNKNOWN_HELD, Held, Place, What, Where
 

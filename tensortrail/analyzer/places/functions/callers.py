@@ -9,7 +9,7 @@ from typing import cast
 
 from tensortrail.analyzer.facts.project_file import Place, ProjectFile
 from tensortrail.analyzer.facts.project_top import folder_of_project
-from tensortrail.analyzer.places.arguments import argument_of
+from tensortrail.analyzer.places.functions.arguments import argument_of
 from tensortrail.rules.places import UNKNOWN_HELD
 from tensortrail.rules.view import Caller, FunctionNode, Module
 
