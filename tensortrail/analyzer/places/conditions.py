@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from tensortrail.analyzer.places.functions.parameters import names_other_classes
+from tensortrail.analyzer.places.functions.annotated import names_other_classes
 from tensortrail.analyzer.places.functions.world import World
 from tensortrail.analyzer.places.held.environment import Environment
 from tensortrail.patterns import pattern

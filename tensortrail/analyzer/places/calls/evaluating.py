@@ -8,7 +8,7 @@ from typing import Protocol
 
 from tensortrail.analyzer.places.functions.world import World
 from tensortrail.analyzer.places.held.environment import Environment
-from tensortrail.analyzer.places.held.operations import Meetings
+from tensortrail.analyzer.places.held.meetings import Meetings
 from tensortrail.rules.places import Held
 
 

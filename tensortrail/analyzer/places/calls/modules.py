@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from tensortrail.analyzer.places.calls.called import Called
 from tensortrail.analyzer.places.calls.evaluating import Evaluating
-from tensortrail.analyzer.places.functions.results import Callee, demands_of, result_of
+from tensortrail.analyzer.places.functions.callee import Callee
+from tensortrail.analyzer.places.functions.results import demands_of, result_of
 from tensortrail.analyzer.places.held.elements import OUTPUT
 from tensortrail.analyzer.places.held.environment import Environment
 from tensortrail.analyzer.places.held.joins import member

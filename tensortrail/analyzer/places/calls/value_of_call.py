@@ -12,6 +12,7 @@ from tensortrail.analyzer.places.calls.evaluating import Evaluating
 from tensortrail.analyzer.places.calls.left_out_keys import with_a_default
 from tensortrail.analyzer.places.calls.library_calls import of_library
 from tensortrail.analyzer.places.calls.modules import meet_the_given, of_callee, of_module, of_moved
+from tensortrail.analyzer.places.calls.moves import MOVES_OR_CASTS
 from tensortrail.analyzer.places.calls.objects import method_of_object
 from tensortrail.analyzer.places.calls.partials import by_partial
 from tensortrail.analyzer.places.calls.torch_classes import class_of_torch
@@ -56,7 +57,7 @@ def value_of_call(world_of: Evaluating, node: ast.Call, env: Environment) -> Hel
             return _of_self(world_of, called, func.attr, env)
         if base.what is What.OBJECT:
             return _of_object(world_of, called, func.attr, base, env)
-        if base.what is not What.UNKNOWN or base.places or func.attr in methods.MOVES_OR_CASTS:
+        if base.what is not What.UNKNOWN or base.places or func.attr in MOVES_OR_CASTS:
             return methods.value_of_method(world_of, called, func.attr, base, env)
         if (found := with_a_default(called, func.attr, base)) is not None:
             return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Protocol
 
-from tensortrail.analyzer.places.functions.results import Callee
+from tensortrail.analyzer.places.functions.callee import Callee
 from tensortrail.analyzer.syntax.tree import Tree
 from tensortrail.rules.places import Held
 
