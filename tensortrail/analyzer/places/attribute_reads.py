@@ -12,14 +12,7 @@ from tensortrail.analyzer.places.held.elements import is_output
 from tensortrail.analyzer.places.held.environment import Environment
 from tensortrail.analyzer.places.held.joins import member
 from tensortrail.analyzer.places.libraries.library import names
-from tensortrail.rules.places import (
-    NUMBER,
-    UNKNOWN_HELD,
-    Held,
-    Place,
-    What,
-    Where,
-)
+from tensortrail.rules.places import NUMBER, UNKNOWN_HELD, Held, Place, What, Where
 from tensortrail.rules.text_of import text_of
 
 

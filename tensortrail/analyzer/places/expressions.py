@@ -18,12 +18,7 @@ from tensortrail.analyzer.places.held.meetings import Meetings
 from tensortrail.analyzer.places.held.operations import combined
 from tensortrail.analyzer.places.subscripts import value_of_subscript
 from tensortrail.analyzer.places.targets import Targets
-from tensortrail.rules.places import (
-    NUMBER,
-    UNKNOWN_HELD,
-    Held,
-    What,
-)
+from tensortrail.rules.places import NUMBER, UNKNOWN_HELD, Held, What
 
 
 class Expressions(Targets):

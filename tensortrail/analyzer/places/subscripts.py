@@ -12,14 +12,7 @@ from tensortrail.analyzer.places.held.environment import Environment
 from tensortrail.analyzer.places.held.joins import join, member
 from tensortrail.analyzer.places.held.mappings import entry, with_entry
 from tensortrail.analyzer.places.held.operations import as_operand
-from tensortrail.rules.places import (
-    NUMBER,
-    UNKNOWN_HELD,
-    Held,
-    Place,
-    What,
-    Where,
-)
+from tensortrail.rules.places import NUMBER, UNKNOWN_HELD, Held, Place, What, Where
 from tensortrail.rules.text_of import text_of
 
 

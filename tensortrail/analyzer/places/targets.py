@@ -10,12 +10,7 @@ from tensortrail.analyzer.places.held.elements import element_of
 from tensortrail.analyzer.places.held.environment import Environment
 from tensortrail.analyzer.places.held.meetings import Meetings
 from tensortrail.analyzer.places.subscripts import store_item
-from tensortrail.rules.places import (
-    Held,
-    Place,
-    What,
-    Where,
-)
+from tensortrail.rules.places import Held, Place, What, Where
 
 
 class Targets:

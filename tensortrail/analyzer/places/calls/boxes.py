@@ -11,14 +11,7 @@ from tensortrail.analyzer.places.calls.moves import moved, moved_itself
 from tensortrail.analyzer.places.held.environment import Environment
 from tensortrail.analyzer.places.held.joins import join, member
 from tensortrail.analyzer.places.held.mappings import entry, forget_entries
-from tensortrail.rules.places import (
-    NUMBER,
-    UNKNOWN_HELD,
-    Held,
-    Place,
-    What,
-    Where,
-)
+from tensortrail.rules.places import NUMBER, UNKNOWN_HELD, Held, Place, What, Where
 
 _MOST_PARTS = 8
 """Members that a list is remembered by; of a longer one, only what any of them is."""

@@ -22,15 +22,7 @@ from tensortrail.analyzer.places.held.operations import as_operand, combined
 from tensortrail.analyzer.places.held.ranks import rank_of_fresh
 from tensortrail.analyzer.places.libraries.components import COMPONENT, is_of_library
 from tensortrail.analyzer.places.libraries.library import factories, names
-from tensortrail.rules.places import (
-    MAYBE_SCALAR,
-    NUMBER,
-    UNKNOWN_HELD,
-    Held,
-    Place,
-    What,
-    Where,
-)
+from tensortrail.rules.places import MAYBE_SCALAR, NUMBER, UNKNOWN_HELD, Held, Place, What, Where
 
 _NO_OPERATIONS = (
     "torch.nn.init.", "torch.distributed", "torch.utils", "torch.jit", "torch.autograd",

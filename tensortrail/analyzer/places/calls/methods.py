@@ -16,15 +16,7 @@ from tensortrail.analyzer.places.held.operations import combined, is_put_somewhe
 from tensortrail.analyzer.places.held.ranks import rank_after
 from tensortrail.analyzer.places.libraries.components import COMPONENT
 from tensortrail.analyzer.places.libraries.library import names
-from tensortrail.rules.places import (
-    MAYBE_SCALAR,
-    NUMBER,
-    UNKNOWN_HELD,
-    Held,
-    Place,
-    What,
-    Where,
-)
+from tensortrail.rules.places import MAYBE_SCALAR, NUMBER, UNKNOWN_HELD, Held, Place, What, Where
 from tensortrail.rules.shared.moves import MOVES
 
 

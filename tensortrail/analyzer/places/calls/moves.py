@@ -11,13 +11,7 @@ from tensortrail.analyzer.places.calls.evaluating import Evaluating
 from tensortrail.analyzer.places.held.devices import used_as_devices
 from tensortrail.analyzer.places.held.environment import Environment
 from tensortrail.patterns import pattern
-from tensortrail.rules.places import (
-    UNKNOWN_HELD,
-    Held,
-    Place,
-    What,
-    Where,
-)
+from tensortrail.rules.places import UNKNOWN_HELD, Held, Place, What, Where
 from tensortrail.rules.shared.moves import ACCELERATORS, MOVES
 from tensortrail.rules.text_of import text_of
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from tensortrail.rules.places import (
-    FunctionPlaces,
-)
+from tensortrail.rules.places import FunctionPlaces
 from tensortrail.rules.unchanging import unchanging
 
 

@@ -11,15 +11,7 @@ from tensortrail.analyzer.places.functions.translated import translated
 from tensortrail.analyzer.places.held.operations import as_operand
 from tensortrail.patterns import pattern
 from tensortrail.rules.defaults import with_defaults
-from tensortrail.rules.places import (
-    INDEX,
-    ON_CPU_UNLESS_ASKED,
-    Held,
-    Meeting,
-    Place,
-    What,
-    Where,
-)
+from tensortrail.rules.places import INDEX, ON_CPU_UNLESS_ASKED, Held, Meeting, Place, What, Where
 from tensortrail.rules.text_of import text_of
 
 _NOWHERE_ELSE = frozenset({"None", "'cpu'", "torch.device('cpu')"})

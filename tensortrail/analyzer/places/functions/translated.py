@@ -8,12 +8,7 @@ from dataclasses import replace
 
 from tensortrail.analyzer.places.functions.callee import Callee
 from tensortrail.patterns import pattern
-from tensortrail.rules.places import (
-    Held,
-    Place,
-    What,
-    Where,
-)
+from tensortrail.rules.places import Held, Place, What, Where
 from tensortrail.rules.text_of import text_of
 
 _ELSEWHERE = "a condition in the function called holds"

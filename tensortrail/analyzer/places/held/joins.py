@@ -5,15 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tensortrail.analyzer.places.held.environment import Environment
-from tensortrail.rules.places import (
-    MAYBE_SCALAR,
-    UNKNOWN_HELD,
-    Held,
-    Place,
-    What,
-    Where,
-    opposite,
-)
+from tensortrail.rules.places import MAYBE_SCALAR, UNKNOWN_HELD, Held, Place, What, Where, opposite
 
 _UNKNOWN = Place(Where.UNKNOWN)
 _MOST_PLACES = 12

@@ -8,13 +8,7 @@ from itertools import product
 
 from tensortrail.analyzer.places.held.environment import Environment
 from tensortrail.analyzer.places.held.operations import as_operand
-from tensortrail.rules.places import (
-    INDEX,
-    KERNEL,
-    Held,
-    Meeting,
-    What,
-)
+from tensortrail.rules.places import INDEX, KERNEL, Held, Meeting, What
 
 _MOST_OF_A_KERNEL = 100
 """Pairs of arguments of one kernel of which nothing is known but that the caller has them."""
