@@ -131,6 +131,7 @@ def test_rooms_import_in_one_direction(layer: str) -> None:
     [
         ("tensortrail.rules.devices.shared.", {"named", "written_for"}),
         ("tensortrail.analyzer.places.", {"calls", "functions", "held"}),
+        ("tensortrail.analyzer.facts.", {"texts", "project"}),
     ],
 )
 def test_folders_inside_of_a_room_import_in_one_direction(inside: str, some: set[str]) -> None:

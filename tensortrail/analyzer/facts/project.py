@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 from tensortrail.analyzer.facts import questions
 from tensortrail.analyzer.facts.all_of import all_of
 from tensortrail.analyzer.facts.answers import Answers, text_of
-from tensortrail.analyzer.facts.customs import Customs
 from tensortrail.analyzer.facts.definitions import Definitions
 from tensortrail.analyzer.facts.project_file import Kinds, KnownClass, Place, ProjectFile, Question
 from tensortrail.analyzer.facts.project_paths import ProjectPaths
 from tensortrail.analyzer.facts.saves import Saves
-from tensortrail.analyzer.facts.texts_below import TextsOnce
+from tensortrail.analyzer.facts.texts.customs import Customs
+from tensortrail.analyzer.facts.texts.texts_below import TextsOnce
 from tensortrail.analyzer.facts.uses import Uses
 from tensortrail.analyzer.reading.limits import Limit
 from tensortrail.analyzer.reading.source import Unreadable

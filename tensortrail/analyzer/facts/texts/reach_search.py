@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from tensortrail.analyzer.facts.mentions import (
+from tensortrail.analyzer.facts.texts.mentions import (
     attributes,
     is_meant,
     is_named,
@@ -14,7 +14,7 @@ from tensortrail.analyzer.facts.mentions import (
     stem_of,
     uses_after_import,
 )
-from tensortrail.analyzer.facts.project_texts import IMPORTING, ProjectTexts
+from tensortrail.analyzer.facts.texts.project_texts import IMPORTING, ProjectTexts
 from tensortrail.analyzer.syntax.text_blocks import Block, blocks_around
 from tensortrail.patterns import pattern
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tensortrail.analyzer.facts.project_texts import ProjectTexts
-from tensortrail.analyzer.facts.reach_search import Answer, Search
+from tensortrail.analyzer.facts.texts.project_texts import ProjectTexts
+from tensortrail.analyzer.facts.texts.reach_search import Answer, Search
 
 
 class Reach(ProjectTexts):

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from tensortrail.analyzer.facts.written_calls import is_off, parsed_call
+from tensortrail.analyzer.facts.texts.written_calls import is_off, parsed_call
 
 _OWN = re.compile(rb"\bself\s*\.\s*$")
 

@@ -8,12 +8,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from tensortrail.analyzer.facts.chosen_gpus import numbered_gpu
-from tensortrail.analyzer.facts.namesakes import namesakes_in
-from tensortrail.analyzer.facts.passed_on import passed_in, words_in
-from tensortrail.analyzer.facts.programs import Importers, imported, of_one_program
-from tensortrail.analyzer.facts.texts_below import TextsOnce, texts_below
-from tensortrail.analyzer.facts.written_calls import calls_in, defined_in
+from tensortrail.analyzer.facts.texts.chosen_gpus import numbered_gpu
+from tensortrail.analyzer.facts.texts.namesakes import namesakes_in
+from tensortrail.analyzer.facts.texts.passed_on import passed_in, words_in
+from tensortrail.analyzer.facts.texts.programs import Importers, imported, of_one_program
+from tensortrail.analyzer.facts.texts.texts_below import TextsOnce, texts_below
+from tensortrail.analyzer.facts.texts.written_calls import calls_in, defined_in
 from tensortrail.analyzer.syntax.guarded_statements import moves_in
 from tensortrail.patterns import pattern
 from tensortrail.rules.project_facts import GuardedStatement, Namesake, ProjectCall

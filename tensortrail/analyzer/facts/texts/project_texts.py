@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 
-from tensortrail.analyzer.facts.mentions import (
+from tensortrail.analyzer.facts.texts.mentions import (
     is_named,
     stem_of,
 )

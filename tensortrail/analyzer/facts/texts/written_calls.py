@@ -7,8 +7,8 @@ import ast
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 
-from tensortrail.analyzer.facts.namesakes import in_parentheses
-from tensortrail.analyzer.facts.passed_on import name_before
+from tensortrail.analyzer.facts.texts.namesakes import in_parentheses
+from tensortrail.analyzer.facts.texts.passed_on import name_before
 from tensortrail.analyzer.syntax.text_blocks import is_switched_off
 from tensortrail.patterns import pattern
 from tensortrail.rules.project_facts import ProjectCall
