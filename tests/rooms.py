@@ -123,12 +123,14 @@ def page_with(drawn: str, page: str) -> str:
 
 def contents(folder: Path) -> list[str]:
     """Each file of a folder with what it says of itself, the folder first: above those that it
-    imports, so that questions stand above what answers them."""
+    imports, so that questions stand above what answers them. The folders in it come last."""
     files = {module_of(each): each for each in sorted(folder.glob("*.py"))}
     arrows = {each: graph()[each] & files.keys() for each in files}
     depth = {each: len(_reached(arrows, each)) for each in files}
     in_order = sorted(files, key=lambda each: (files[each].stem != "__init__", -depth[each], each))
-    return [f"{files[each].name:<28} {says(files[each])}" for each in in_order]
+    files_said = [f"{files[each].name:<28} {says(files[each])}" for each in in_order]
+    below = sorted(folder.glob("*/__init__.py"))
+    return files_said + [f"{each.parent.name + '/':<28} {says(each)}" for each in below]
 
 
 def says(path: Path) -> str:

@@ -126,14 +126,21 @@ def test_rooms_import_in_one_direction(layer: str) -> None:
     assert not upwards, "\n".join(upwards)
 
 
-def test_folders_of_what_rules_about_devices_share_import_in_one_direction() -> None:
-    inside = "tensortrail.rules.devices.shared."
+@pytest.mark.parametrize(
+    ("inside", "some"),
+    [
+        ("tensortrail.rules.devices.shared.", {"named", "written_for"}),
+        ("tensortrail.analyzer.places.", {"calls", "functions", "held"}),
+        ("tensortrail.analyzer.facts.", {"texts", "project"}),
+    ],
+)
+def test_folders_inside_of_a_room_import_in_one_direction(inside: str, some: set[str]) -> None:
     arrows: Graph = {}
     for module, others in graph().items():
         if module.startswith(inside):
             folder, *asked = (_folder_in(inside, each) for each in (module, *others))
             arrows.setdefault(folder, set()).update({*asked} - {folder, ""})
-    assert {"named", "written_for"} <= arrows.keys()
+    assert some <= arrows.keys()
     assert not circles(arrows)
 
 
@@ -185,6 +192,12 @@ def test_a_room_is_listed_with_what_imports_others_first() -> None:
 def test_a_rule_is_listed_with_its_code_and_its_first_sentence() -> None:
     listed = contents(ROOT / "rules" / "devices" / "moves")
     assert any(line.split()[1:4] == ["DEV517", "The", "result"] for line in listed)
+
+
+def test_folders_of_a_room_are_listed_too() -> None:
+    listed = [line.split()[0] for line in contents(ROOT / "analyzer" / "places")]
+    assert listed[0] == "__init__.py"
+    assert {"calls/", "held/"} <= {*listed}
 
 
 def test_the_picture_of_the_rooms_is_current() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tensortrail.analyzer.facts.customs import makes_default
-from tensortrail.analyzer.facts.programs import Importers, imported, of_one_program
+from tensortrail.analyzer.facts.texts.customs import makes_default
+from tensortrail.analyzer.facts.texts.programs import Importers, imported, of_one_program
 from tensortrail.analyzer.judging.judge import judge
 from tensortrail.analyzer.judging.module import PythonModule, open_project
 from tensortrail.findings import Finding

@@ -85,7 +85,7 @@ def test_a_long_chain_costs_no_finding(name: str) -> None:
 
 
 def test_what_is_nested_too_deeply_is_said_and_the_rest_is_judged() -> None:
-    source = SHAPES["dotted"](400) + "\ndef g(t: torch.Tensor):\n    return t.device == 'cpu'\n"
+    source = SHAPES["dotted"](500) + "\ndef g(t: torch.Tensor):\n    return t.device == 'cpu'\n"
     found = judged(source)
     assert [each.code for each in found] == ["TTR004", "DEV501"]
     assert "nested too deeply" in found[0].message

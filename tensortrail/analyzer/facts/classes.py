@@ -4,31 +4,23 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol
 
 from tensortrail.analyzer.facts import known
-from tensortrail.analyzer.syntax.guards import Guards
+from tensortrail.analyzer.facts.dispatched_ops import (
+    ClassFile,
+    ops_compared,
+    ops_registered,
+    rewraps_rest_of,
+)
 from tensortrail.analyzer.syntax.names import dotted_name
 from tensortrail.analyzer.syntax.tree import SCOPES, Tree
-from tensortrail.analyzer.syntax.walk import in_order
 from tensortrail.rules.project_facts import ClassFacts
-from tensortrail.rules.words import Branch, Kind
+from tensortrail.rules.words import Kind
 
 MOST_ANCESTORS = 64
 DISPATCH = "__torch_dispatch__"
 _MAKES = frozenset("__new__ _make_wrapper_subclass _make_subclass as_subclass cls".split())
 """Functions that give an object of the class that is being written."""
-_REWRAPS = ("tree_map", "tree_map_only", "return_and_correct_aliasing")
-
-
-class ClassFile(Protocol):
-    """What is asked of the file a class stands in."""
-
-    path: str
-    name: str
-    tree: Tree
-
-    def qualified(self, node: ast.AST) -> str: ...
 
 
 def own_facts(file: ClassFile, node: ast.ClassDef) -> ClassFacts:
@@ -37,16 +29,16 @@ def own_facts(file: ClassFile, node: ast.ClassDef) -> ClassFacts:
     dispatch = next((each for each in methods if each.name == DISPATCH), None)
     name = ".".join(filter(None, (file.name, file.tree.qualname_of(node))))
     is_wrapper = any(_makes_wrapper(file.tree, node, method) for method in methods)
-    handles = set(_ops_registered(file, node, is_wrapper or dispatch is not None))
+    handles = set(ops_registered(file, node, is_wrapper or dispatch is not None))
     handles |= known.LIBRARY_HANDLES.get(node.name, frozenset())
     if dispatch is not None:
-        handles.update(_ops_compared(file, dispatch))
+        handles.update(ops_compared(file, dispatch))
     return ClassFacts(
         name=name,
         bases=tuple(filter(None, (file.qualified(base) for base in node.bases))),
         is_wrapper=is_wrapper,
         handles=frozenset(handles),
-        rewraps_rest=dispatch is not None and _rewraps_rest(file, dispatch),
+        rewraps_rest=dispatch is not None and rewraps_rest_of(file, dispatch),
         raises_rest=dispatch is not None and isinstance(dispatch.body[-1], ast.Raise),
         takes=frozenset(_taken(methods)),
         methods=frozenset(each.name for each in methods),
@@ -127,77 +119,6 @@ def library_facts(name: str) -> ClassFacts | None:
     return None
 
 
-def op_name(dotted: str) -> str:
-    """ "aten.new_empty" of any spelling of an overload of it; "" if it is no op."""
-    parts = dotted.split(".")
-    for namespace in ("aten", "c10d_functional", "_c10d_functional", "prims"):
-        if namespace in parts:
-            after = parts[parts.index(namespace) + 1 :]
-            return f"{namespace}.{after[0]}" if after else ""
-    if dotted.startswith("torch.Tensor.") and len(parts) == 3:
-        return f"aten.{parts[2]}"
-    return ""
-
-
-def _ops_in(file: ClassFile, node: ast.AST) -> Iterable[str]:
-    for below in file.tree.below(node):
-        if isinstance(below, ast.Attribute):
-            name = op_name(file.qualified(below) or dotted_name(below))
-            if name:
-                yield name
-
-
-def _ops_compared(file: ClassFile, dispatch: ast.AST) -> Iterable[str]:
-    """Ops the dispatch compares its function with, looks up, or matches."""
-    for below in file.tree.below(dispatch):
-        if isinstance(below, (ast.Compare, ast.Dict, ast.Set, ast.match_case)):
-            yield from _ops_in(file, below.pattern if isinstance(below, ast.match_case) else below)
-
-
-def _ops_registered(file: ClassFile, cls: ast.ClassDef, dispatches: bool) -> Iterable[str]:
-    """Ops registered by decorators or tables of the file, for this class."""
-    if not dispatches:
-        return
-    aliases = _implements_aliases(file)
-    for function in file.tree.nodes(ast.FunctionDef):
-        for decorator in function.decorator_list:
-            if not isinstance(decorator, ast.Call):
-                continue
-            called = dotted_name(decorator.func)
-            owner = aliases.get(called, called.rpartition(".")[0])
-            if owner and owner.rpartition(".")[2] not in (cls.name, "cls", "self"):
-                known_class = any(
-                    other.name == owner.rpartition(".")[2]
-                    for other in file.tree.nodes(ast.ClassDef)
-                )
-                if known_class:
-                    continue
-            for argument in decorator.args:
-                yield from _ops_in(file, argument)
-    for statement in file.tree.root.body:
-        value = getattr(statement, "value", None)
-        if isinstance(value, (ast.Dict, ast.Set, ast.List, ast.Call)):
-            if isinstance(value, ast.Dict):
-                for key in value.keys:
-                    if key is not None:
-                        yield from _ops_in(file, key)
-            elif isinstance(value, (ast.Set, ast.List)):
-                yield from _ops_in(file, value)
-        elif isinstance(statement, ast.For):
-            yield from _ops_in(file, statement.iter)
-
-
-def _implements_aliases(file: ClassFile) -> dict[str, str]:
-    """`implements = MyTensor.implements` -> {"implements": "MyTensor"}."""
-    found: dict[str, str] = {}
-    for statement in file.tree.root.body:
-        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
-            dotted = dotted_name(statement.value)
-            if "." in dotted and not isinstance(statement.value, ast.Call):
-                found[statement.targets[0].id] = dotted.rpartition(".")[0]
-    return found
-
-
 def _makes_wrapper(
     tree: Tree, cls: ast.ClassDef, method: ast.FunctionDef | ast.AsyncFunctionDef
 ) -> bool:
@@ -209,46 +130,6 @@ def _makes_wrapper(
         if isinstance(each.func, ast.Attribute) and each.func.attr == "_make_wrapper_subclass"
     )
     return any(not each.args or getattr(each.args[0], "id", "") in own for each in calls)
-
-
-def _rewraps_rest(file: ClassFile, dispatch: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    last = dispatch.body[-1]
-    assigned = _assigned_once(dispatch)
-
-    def origins(name: ast.expr) -> tuple[ast.expr, ...]:
-        made = assigned.get(name.id) if isinstance(name, ast.Name) else None
-        return (made,) if made is not None else ()
-
-    for branch in Guards(file.tree, origins).branches(dispatch):
-        if branch.body[-1] is not last and _keeps_some_plain(branch):
-            return False
-    if not isinstance(last, ast.Return) or last.value is None:
-        return False
-    returned = next(iter(origins(last.value)), last.value)
-    called = [dotted_name(below) for below in in_order(returned) if isinstance(below, ast.Call)]
-    return any(
-        name.rpartition(".")[2] in _REWRAPS or name == "cls" or "wrap" in name.rpartition(".")[2]
-        for name in called
-    ) and not any(name.startswith("super") or "unwrap" in name for name in called)
-
-
-def _assigned_once(dispatch: ast.AST) -> dict[str, ast.expr]:
-    """Names of the function that one plain assignment binds, with what it gives them."""
-    found: dict[str, list[ast.expr]] = {}
-    for each in in_order(dispatch):
-        if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name):
-            found.setdefault(each.targets[0].id, []).append(each.value)
-    return {name: values[0] for name, values in found.items() if len(values) == 1}
-
-
-def _keeps_some_plain(branch: Branch) -> bool:
-    """`if func not in preserved: return out`."""
-    asked = any(
-        isinstance(each.test, ast.Compare)
-        and isinstance(each.test.ops[0], ast.NotIn if each.holds else ast.In)
-        for each in branch.guards
-    )
-    return asked and isinstance(branch.body[-1], ast.Return)
 
 
 def _taken(methods: Iterable[ast.FunctionDef | ast.AsyncFunctionDef]) -> Iterable[str]:

@@ -5,25 +5,19 @@ from __future__ import annotations
 import ast
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from tensortrail.analyzer.facts import questions
 from tensortrail.analyzer.facts.all_of import all_of
 from tensortrail.analyzer.facts.answers import Answers, text_of
-from tensortrail.analyzer.facts.customs import Customs
 from tensortrail.analyzer.facts.definitions import Definitions
-from tensortrail.analyzer.facts.project_file import (
-    Kinds,
-    KnownClass,
-    Place,
-    ProjectFile,
-    Question,
-)
-from tensortrail.analyzer.facts.project_top import inside, known_top
+from tensortrail.analyzer.facts.project_file import Kinds, KnownClass, Place, ProjectFile, Question
+from tensortrail.analyzer.facts.project_paths import ProjectPaths
 from tensortrail.analyzer.facts.saves import Saves
-from tensortrail.analyzer.facts.texts_below import TextsOnce
+from tensortrail.analyzer.facts.texts.customs import Customs
+from tensortrail.analyzer.facts.texts.texts_below import TextsOnce
 from tensortrail.analyzer.facts.uses import Uses
 from tensortrail.analyzer.reading.limits import Limit
 from tensortrail.analyzer.reading.source import Unreadable
@@ -75,15 +69,11 @@ class Project:
         """How many of the files that were judged asked about each, kept or not."""
         self._size = 0
         """Bytes of all of them."""
+        self._paths = ProjectPaths()
         self.answers = Answers()
         self._definitions = Definitions(
-            self._file_of, self.module_at, self._note, self.answers, self._name_of
+            self._paths.file_of, self.module_at, self._note, self.answers, self._name_of
         )
-        self._files: dict[tuple[str, str], str] = {}
-        self._first_parts: dict[tuple[str, str], bool] = {}
-        self._tops: dict[tuple[str, str], str | None] = {}
-        self._files_of: dict[tuple[str | None, str], tuple[str, str] | None] = {}
-        self._paths: dict[str, Sequence[str]] = {}
         self.packages: dict[str, bool] = {}
         """Whether a folder that was asked about has an `__init__.py`."""
         self.limit = Limit()
@@ -172,7 +162,7 @@ class Project:
 
     def global_of(self, asking: ProjectFile, dotted: str) -> Value:
         """What a name at the top of another file is; unknown if there is no such file."""
-        found = self._file_of(asking, dotted)
+        found = self._paths.file_of(asking, dotted)
         if found is None or found[0] == asking.path or "." in found[1]:
             return UNKNOWN_VALUE
         top = Place(found[0], "")
@@ -224,66 +214,6 @@ class Project:
 
     def _name_of(self, path: str) -> str:
         return module_name(path, self.packages)[0]
-
-    def _file_of(self, asking: ProjectFile, dotted: str) -> tuple[str, str] | None:
-        """The longest part of the name that is a file, and what is left of the name."""
-        found = self._file_below(asking.root, dotted)
-        top = self._top_that_is_a_package(asking) if found is None else None
-        return self._file_below(top, dotted) if top is not None else found
-
-    def _file_below(self, root: str | None, dotted: str) -> tuple[str, str] | None:
-        key = (root, dotted)
-        if key not in self._files_of:
-            self._files_of[key] = self._looked_up(*key)
-        return self._files_of[key]
-
-    def _top_that_is_a_package(self, asking: ProjectFile) -> str | None:
-        """The top of the project, if it has an `__init__.py`: imports begin in it all the same."""
-        first, below, _ = asking.name.partition(".")
-        if not below or asking.root is None:
-            return None
-        key = (asking.root, first)
-        if key not in self._tops:
-            folder = inside(*key)
-            self._tops[key] = folder if known_top(folder) == folder else None
-        return self._tops[key]
-
-    def _looked_up(self, root: str | None, dotted: str) -> tuple[str, str] | None:
-        parts = dotted.split(".")
-        folders = self._on_the_path_of(root) if root is not None else ()
-        folder = next((each for each in folders if self._may_hold(each, parts[0])), None)
-        if folder is None:
-            return None
-        for length in range(len(parts) - 1, 0, -1):
-            path = self._path(folder, ".".join(parts[:length]))
-            if path:
-                return path, ".".join(parts[length:])
-        return None
-
-    def _on_the_path_of(self, root: str) -> Sequence[str]:
-        """The folder itself, and for scripts the top of the project, where its packages lie."""
-        if root not in self._paths:
-            top = known_top(root)
-            around = [top, inside(top, "src")] if top is not None else []
-            self._paths[root] = [root, *(each for each in around if each != root)]
-        return self._paths[root]
-
-    def _may_hold(self, root: str, first: str) -> bool:
-        """The folder has a file or folder of that name: most names are of other packages."""
-        key = (root, first)
-        if key not in self._first_parts:
-            path = os.path.join(root, first)
-            self._first_parts[key] = os.path.isdir(path) or os.path.isfile(f"{path}.py")
-        return self._first_parts[key]
-
-    def _path(self, root: str, module: str) -> str:
-        key = (root, module)
-        if key not in self._files:
-            path = inside(root, *module.split("."))
-            candidates = (os.path.join(path, "__init__.py"), f"{path}.py")
-            found = next((each for each in candidates if os.path.isfile(each)), "")
-            self._files[key] = found
-        return self._files[key]
 
 
 def _size_of(module: ProjectFile | None) -> int:

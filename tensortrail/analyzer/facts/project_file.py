@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from tensortrail.analyzer.facts.reach import Reach
+from tensortrail.analyzer.facts.texts.reach import Reach
 from tensortrail.analyzer.reading.limits import Limit
 from tensortrail.analyzer.reading.source import Source
 from tensortrail.analyzer.syntax.names import Names

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 from tensortrail.analyzer.facts.project_file import ProjectFile
-from tensortrail.analyzer.facts.texts_below import APART
+from tensortrail.analyzer.facts.texts.texts_below import APART
 
 _MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 """What lies at the top of a project."""

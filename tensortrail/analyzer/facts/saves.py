@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.facts.project_top import top_of_project
-from tensortrail.analyzer.facts.texts_below import APART, LARGEST, text_of, texts_below
+from tensortrail.analyzer.facts.texts.texts_below import APART, LARGEST, text_of, texts_below
 from tensortrail.files import within
 from tensortrail.rules.project_facts import SavedFile
 

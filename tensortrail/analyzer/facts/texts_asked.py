@@ -6,12 +6,12 @@ import ast
 import re
 from collections.abc import Callable, Mapping, Sequence, Set
 
-from tensortrail.analyzer.facts import chosen_gpus, customs, project_texts
-from tensortrail.analyzer.facts.mentions import is_named
-from tensortrail.analyzer.facts.namesakes import namesakes_in
-from tensortrail.analyzer.facts.programs import imported
 from tensortrail.analyzer.facts.project_file import ProjectFile
-from tensortrail.analyzer.facts.written_calls import called_in, defined_in
+from tensortrail.analyzer.facts.texts import chosen_gpus, customs, project_texts
+from tensortrail.analyzer.facts.texts.mentions import is_named
+from tensortrail.analyzer.facts.texts.namesakes import namesakes_in
+from tensortrail.analyzer.facts.texts.programs import imported
+from tensortrail.analyzer.facts.texts.written_calls import called_in, defined_in
 from tensortrail.analyzer.syntax.guarded_statements import moves_in
 from tensortrail.rules.project_facts import GuardedStatement, Namesake, ProjectCall
 

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable, Iterator
 
 from tensortrail.analyzer.facts.project_top import inside, known_top
-from tensortrail.analyzer.facts.reach import Reach
-from tensortrail.analyzer.facts.texts_below import APART, LARGEST, TextsOnce
+from tensortrail.analyzer.facts.texts.reach import Reach
+from tensortrail.analyzer.facts.texts.texts_below import APART, LARGEST, TextsOnce
 
 ENDS = tuple(".py .ipynb .yaml .yml .toml .cfg .gin .json .jsonnet .sh .md .rst .txt".split())
 """Files that name functions and classes: code, settings, documents."""

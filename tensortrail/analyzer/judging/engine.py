@@ -163,7 +163,7 @@ def _drop_importers(
     texts: Texts,
 ) -> None:
     """What imports a new file may mean something else by a name now, and so may who asked it."""
-    from tensortrail.analyzer.facts.programs import Importers
+    from tensortrail.analyzer.facts.texts.programs import Importers
 
     known: dict[str, bytes] = {}
     for path in files:

@@ -10,12 +10,12 @@ from functools import cached_property, partial
 from typing import TypeAlias, cast
 
 from tensortrail.analyzer.facts import texts_asked
-from tensortrail.analyzer.facts.customs import gives_value, makes_property
-from tensortrail.analyzer.facts.namesakes import namesakes_in
-from tensortrail.analyzer.facts.passed_on import passed_in
 from tensortrail.analyzer.facts.project_file import ProjectFile
 from tensortrail.analyzer.facts.project_top import folder_of_project
-from tensortrail.analyzer.facts.written_calls import called_in
+from tensortrail.analyzer.facts.texts.customs import gives_value, makes_property
+from tensortrail.analyzer.facts.texts.namesakes import namesakes_in
+from tensortrail.analyzer.facts.texts.passed_on import passed_in
+from tensortrail.analyzer.facts.texts.written_calls import called_in
 from tensortrail.analyzer.judging.around import is_so_in, package_of
 from tensortrail.analyzer.syntax.guarded_statements import as_key
 from tensortrail.analyzer.values import signatures

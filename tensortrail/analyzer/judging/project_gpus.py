@@ -9,16 +9,16 @@ from functools import partial
 from typing import cast
 
 from tensortrail.analyzer.facts import texts_asked
-from tensortrail.analyzer.facts.chosen_gpus import (
+from tensortrail.analyzer.facts.project_file import ProjectFile
+from tensortrail.analyzer.facts.project_top import top_of_project
+from tensortrail.analyzer.facts.texts.chosen_gpus import (
     FOLLOWS_TENSOR,
     LAUNCHES_BY_TENSOR,
     SETS_GPU,
     numbered_gpu,
 )
-from tensortrail.analyzer.facts.customs import GPU, MAKE_DEFAULT, makes_default
-from tensortrail.analyzer.facts.programs import MOST, imported
-from tensortrail.analyzer.facts.project_file import ProjectFile
-from tensortrail.analyzer.facts.project_top import top_of_project
+from tensortrail.analyzer.facts.texts.customs import GPU, MAKE_DEFAULT, makes_default
+from tensortrail.analyzer.facts.texts.programs import MOST, imported
 from tensortrail.analyzer.facts.texts_asked import Searched, is_in
 from tensortrail.analyzer.judging.around import (
     around,

@@ -9,9 +9,9 @@ from typing import cast
 
 from tensortrail.analyzer.facts import texts_asked
 from tensortrail.analyzer.facts.project_file import ProjectFile
-from tensortrail.analyzer.facts.project_texts import MAIN
 from tensortrail.analyzer.facts.project_top import known_top
-from tensortrail.analyzer.facts.reach import Reach
+from tensortrail.analyzer.facts.texts.project_texts import MAIN
+from tensortrail.analyzer.facts.texts.reach import Reach
 from tensortrail.analyzer.judging.around import folder_of, is_so_in, package_of
 from tensortrail.analyzer.judging.reached import is_reached
 from tensortrail.analyzer.judging.self_tests import is_self_test

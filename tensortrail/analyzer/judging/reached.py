@@ -7,10 +7,10 @@ import os
 from collections.abc import Sequence
 
 from tensortrail.analyzer.facts import texts_asked
-from tensortrail.analyzer.facts.mentions import is_named
 from tensortrail.analyzer.facts.project_file import ProjectFile
-from tensortrail.analyzer.facts.reach import Reach
-from tensortrail.analyzer.facts.reach_search import Answer
+from tensortrail.analyzer.facts.texts.mentions import is_named
+from tensortrail.analyzer.facts.texts.reach import Reach
+from tensortrail.analyzer.facts.texts.reach_search import Answer
 from tensortrail.analyzer.judging.around import is_so_in
 from tensortrail.analyzer.judging.users_in_file import coming_to, may_be_handed_out
 from tensortrail.rules.view import FunctionNode

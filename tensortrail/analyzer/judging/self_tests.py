@@ -7,8 +7,8 @@ import os
 from functools import partial
 
 from tensortrail.analyzer.facts import texts_asked
-from tensortrail.analyzer.facts.programs import imported
 from tensortrail.analyzer.facts.project_file import ProjectFile
+from tensortrail.analyzer.facts.texts.programs import imported
 from tensortrail.analyzer.judging.around import around_program
 from tensortrail.patterns import pattern
 from tensortrail.rules.shared.command_lines import COMMAND_LINES

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import cast
 
-from tensortrail.analyzer.facts.asked_for import is_asked_for
 from tensortrail.analyzer.facts.project_file import ProjectFile
-from tensortrail.analyzer.facts.written_calls import is_off
+from tensortrail.analyzer.facts.texts.asked_for import is_asked_for
+from tensortrail.analyzer.facts.texts.written_calls import is_off
 from tensortrail.analyzer.judging.around import package_of
 from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.shared.always_given import is_always_given

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
-from tensortrail.analyzer.facts.mentions import is_named
 from tensortrail.analyzer.facts.project_file import ProjectFile
+from tensortrail.analyzer.facts.texts.mentions import is_named
 from tensortrail.patterns import pattern
 from tensortrail.rules.view import FunctionNode
 

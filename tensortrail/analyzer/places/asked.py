@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import cast
 
 from tensortrail.analyzer.facts.project_file import ProjectFile
-from tensortrail.analyzer.places.callers import callers_elsewhere
+from tensortrail.analyzer.places.functions.callers import callers_elsewhere
 from tensortrail.analyzer.places.index import PlacesOfFile
 from tensortrail.rules.places import FunctionPlaces, Held
 from tensortrail.rules.view import Caller, FunctionNode

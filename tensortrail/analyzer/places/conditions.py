@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from tensortrail.analyzer.places.environment import Environment
-from tensortrail.analyzer.places.parameters import names_other_classes
-from tensortrail.analyzer.places.world import World
+from tensortrail.analyzer.places.functions.annotated import names_other_classes
+from tensortrail.analyzer.places.functions.world import World
+from tensortrail.analyzer.places.held.environment import Environment
 from tensortrail.patterns import pattern
 from tensortrail.rules.places import NUMBER, Held, What, opposite
 from tensortrail.rules.text_of import text_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator
 
+from tensortrail.analyzer.places.functions.world import World
 from tensortrail.analyzer.places.statements import Inference
-from tensortrail.analyzer.places.world import World
 from tensortrail.analyzer.syntax.tree import SCOPES, Tree
 from tensortrail.analyzer.values.beliefs import Beliefs
 from tensortrail.rules.places import UNKNOWN_HELD, Held, Place, What, Where

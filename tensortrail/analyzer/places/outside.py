@@ -6,8 +6,8 @@ import ast
 
 from tensortrail.analyzer.facts.project_file import Place as InProject
 from tensortrail.analyzer.facts.project_file import ProjectFile
-from tensortrail.analyzer.places.parameters import is_static
-from tensortrail.analyzer.places.results import CalledAs
+from tensortrail.analyzer.places.functions.callee import CalledAs
+from tensortrail.analyzer.places.functions.parameters import is_static
 from tensortrail.analyzer.syntax.tree import Tree
 from tensortrail.rules.places import UNKNOWN_HELD, FunctionPlaces, Held, Place, What
 from tensortrail.rules.view import FunctionNode

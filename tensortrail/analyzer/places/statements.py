@@ -7,15 +7,16 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import cached_property
 
+from tensortrail.analyzer.places.attributes.first_needed import keep_what_was_made
+from tensortrail.analyzer.places.calls.moves import MOVES_OR_CASTS
 from tensortrail.analyzer.places.conditions import condition_of, is_about_devices, narrow
-from tensortrail.analyzer.places.environment import Environment
 from tensortrail.analyzer.places.expressions import Expressions
-from tensortrail.analyzer.places.first_needed import keep_what_was_made
-from tensortrail.analyzer.places.joins import join, join_environments, without_locals
-from tensortrail.analyzer.places.methods import MOVES_OR_CASTS
-from tensortrail.analyzer.places.operations import is_put_somewhere, written
-from tensortrail.analyzer.places.parameters import parameters_of, used_as_tensors, with_a_shape
-from tensortrail.analyzer.places.world import World
+from tensortrail.analyzer.places.functions.parameters import parameters_of
+from tensortrail.analyzer.places.functions.used_as_tensors import used_as_tensors, with_a_shape
+from tensortrail.analyzer.places.functions.world import World
+from tensortrail.analyzer.places.held.environment import Environment
+from tensortrail.analyzer.places.held.joins import join, join_environments, without_locals
+from tensortrail.analyzer.places.held.operations import is_put_somewhere, written
 from tensortrail.analyzer.syntax.tree import SCOPES
 from tensortrail.analyzer.values.bound_once import names_bound_once
 from tensortrail.rules.places import UNKNOWN_HELD, Held, Place, What, Where, opposite

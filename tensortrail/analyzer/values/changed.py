@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.analyzer.facts.project_file import ProjectFile
-from tensortrail.analyzer.facts.written_calls import is_off
+from tensortrail.analyzer.facts.texts.written_calls import is_off
 from tensortrail.analyzer.syntax.tree import SCOPES
 from tensortrail.analyzer.values.signatures import tensor_parameters
 from tensortrail.patterns import pattern

@@ -8,20 +8,22 @@ from dataclasses import replace
 from typing import Any
 
 from tensortrail.analyzer.facts import known
-from tensortrail.analyzer.values import calls, containers, narrowing, uses
+from tensortrail.analyzer.values import containers, narrowing, uses
 from tensortrail.analyzer.values.attribute_reads import attribute_of
-from tensortrail.analyzer.values.elements import element_of
+from tensortrail.analyzer.values.calls import value_of_call
+from tensortrail.analyzer.values.displays import of_comprehension, of_dict, of_display
 from tensortrail.analyzer.values.evaluating import Binding, World
 from tensortrail.analyzer.values.leaves import of_constant, unknown_named
-from tensortrail.analyzer.values.narrowing import index_text, path_of
+from tensortrail.analyzer.values.narrowing import index_text
 from tensortrail.analyzer.values.state import State, join_values
+from tensortrail.analyzer.values.targets import Targets
 from tensortrail.rules.words import NOWHERE, UNKNOWN_VALUE, Kind, Owner, Placement, Value
 
 OTHER = containers.OTHER.kinds
 _MADE_HERE = Value(kinds=OTHER, owner=Owner.HERE)
 
 
-class Evaluator:
+class Evaluator(Targets):
     """Evaluates expressions in a state and remembers what it found for every node."""
 
     def __init__(self, world: World) -> None:
@@ -95,9 +97,6 @@ class Evaluator:
         return found.called(path, owner)
 
     # --- combinations --------------------------------------------------------------------
-    def _call(self, node: ast.Call, state: State) -> Value:
-        return calls.value_of_call(self, node, state)
-
     def _subscript(self, node: ast.Subscript, state: State) -> Value:
         base = self.value(node.value, state)
         self.value(node.slice, state)
@@ -184,55 +183,12 @@ class Evaluator:
         self.assign(node.target, value, node.value, state)
         return value
 
-    def _comprehension(
-        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, state: State
-    ) -> Value:
-        inner = state.copy()
-        for generator in node.generators:
-            self.bind_element(generator.target, generator.iter, inner)
-            for test in generator.ifs:
-                self.value(test, inner)
-                narrowing.narrow(self, test, True, inner)
-        if isinstance(node, ast.DictComp):
-            self.value(node.key, inner)
-            value = self.value(node.value, inner)
-            return self._mapping([value], value.is_tensor, value.sure)
-        return containers.holding(containers.contents_of([self.value(node.elt, inner)]))
-
-    def _mapping(self, held: Sequence[Value], tensors: bool, sure: bool) -> Value:
-        kind = Kind.STATE_DICT if tensors else Kind.OTHER
-        contents = containers.contents_of(held, by_key=True)
-        return Value(frozenset({kind}), sure=sure, owner=Owner.HERE, contents=contents)
-
-    def _display(self, node: ast.List | ast.Tuple | ast.Set, state: State) -> Value:
-        items = [self._spread(each, state) for each in node.elts]
-        in_order = not any(isinstance(each, ast.Starred) for each in node.elts)
-        return containers.holding(containers.contents_of(items, in_order))
-
-    def _spread(self, item: ast.expr, state: State) -> Value:
-        value = self.value(item, state)
-        if not isinstance(item, ast.Starred):
-            return value
-        return containers.as_value(element_of(self, item.value, state))
-
     def _lambda(self, node: ast.Lambda, state: State) -> Value:
         inner = state.copy()
         for name in (each.arg for each in (*node.args.args, *node.args.kwonlyargs)):
             inner.bind(name, Value(known.kind_by_name(name), sure=False, path=name))
         self.value(node.body, inner)
         return _MADE_HERE
-
-    def _dict(self, node: ast.Dict, state: State) -> Value:
-        values = [self.value(part, state) for part in node.values]
-        for key in node.keys:
-            if key is not None:
-                self.value(key, state)
-        tensors = bool(values) and all(value.is_tensor for value in values)
-        spread = [
-            (containers.item_of(value) or UNKNOWN_VALUE) if key is None else value
-            for key, value in zip(node.keys, values, strict=True)
-        ]
-        return self._mapping(spread, tensors, all(value.sure for value in values))
 
     def _through(self, node: ast.Await | ast.Starred, state: State) -> Value:
         return self.value(node.value, state)
@@ -244,92 +200,12 @@ class Evaluator:
     def yielded(self, value: Value) -> None:
         """A function that is run as a whole remembers what it yields."""
 
-    # --- binding -------------------------------------------------------------------------
-    def assign(self, target: ast.expr, value: Value, source: ast.expr | None, state: State) -> None:
-        """`target = source`, where `source` was found to be `value`."""
-        if isinstance(target, (ast.Tuple, ast.List)):
-            self._assign_parts(target, value, source, state)
-            return
-        if isinstance(target, ast.Starred):
-            self.assign(target.value, UNKNOWN_VALUE, None, state)
-            return
-        path = path_of(target)
-        if isinstance(target, (ast.Attribute, ast.Subscript)):
-            self.value(target.value, state)
-            base = self.seen[target.value].path
-            if isinstance(target, ast.Attribute):
-                path = f"{base}.{target.attr}" if base else ""
-            else:
-                self.value(target.slice, state)
-                kept = containers.contents_of([value])
-                containers.add(self.seen[target.value], kept, state)
-        if not path:
-            return
-        origins = (source,) if source is not None else ()
-        alias = value.path if value.kind is Kind.MODULE and _is_name(value.path) else path
-        bound = self.by_use(value.called(alias, origins=origins))
-        state.bind(path, bound)
-        self.seen[target] = bound
-
-    def _assign_parts(
-        self,
-        target: ast.Tuple | ast.List,
-        value: Value,
-        source: ast.expr | None,
-        state: State,
-    ) -> None:
-        known_parts = calls.parts_of(self, source)
-        if len(known_parts) == len(target.elts):
-            for each, held in zip(target.elts, known_parts, strict=True):
-                self.assign(each, held, source, state)
-            return
-        parts = source.elts if isinstance(source, (ast.Tuple, ast.List)) else ()
-        parts = parts if len(parts) == len(target.elts) else ()
-        given = containers.parts_of(value, len(target.elts))
-        for number, each in enumerate(target.elts):
-            part = parts[number] if parts else None
-            held = containers.as_value(given[number]) if given else UNKNOWN_VALUE
-            self.assign(each, self.seen.get(part, held) if part else held, part or source, state)
-
-    def bind_element(self, target: ast.expr, source: ast.expr, state: State) -> None:
-        """Bind a loop variable to what iterating over `source` gives."""
-        self.value(source, state)
-        self._bind_shape(target, element_of(self, source, state), source, state)
-
-    def _bind_shape(
-        self, target: ast.expr, shape: containers.Element, source: ast.expr, state: State
-    ) -> None:
-        if isinstance(target, (ast.Tuple, ast.List)):
-            parts = containers.parts_of(shape, len(target.elts))
-            for index, each in enumerate(target.elts):
-                part = parts[index] if len(parts) == len(target.elts) else UNKNOWN_VALUE
-                self._bind_shape(each, part, source, state)
-            return
-        value = containers.as_value(shape)
-        if isinstance(target, ast.Starred):
-            target, value = target.value, UNKNOWN_VALUE
-        path = path_of(target)
-        if path:
-            bound = self.by_use(value.called(value.path or path, origins=(source,)))
-            state.bind(path, bound)
-            self.seen[target] = bound
-
-    def move(self, path: str, placement: Placement, state: State) -> None:
-        """The object at `path` is moved in place."""
-        if path:
-            state.move(path, placement)
-            self.moves.append((path, placement))
-
-
-def _is_name(path: str) -> bool:
-    return path.replace(".", "").replace("_", "").isalnum()
-
 
 _HANDLERS: dict[type[ast.expr], Callable[[Evaluator, Any, State], Value]] = {
     ast.Constant: Evaluator._constant,
     ast.Name: Evaluator._name,
     ast.Attribute: Evaluator._attribute,
-    ast.Call: Evaluator._call,
+    ast.Call: value_of_call,
     ast.Subscript: Evaluator._subscript,
     ast.BinOp: Evaluator._operation,
     ast.UnaryOp: Evaluator._operation,
@@ -337,15 +213,15 @@ _HANDLERS: dict[type[ast.expr], Callable[[Evaluator, Any, State], Value]] = {
     ast.BoolOp: Evaluator._bool_op,
     ast.IfExp: Evaluator._if_exp,
     ast.NamedExpr: Evaluator._named,
-    ast.ListComp: Evaluator._comprehension,
-    ast.SetComp: Evaluator._comprehension,
-    ast.GeneratorExp: Evaluator._comprehension,
-    ast.DictComp: Evaluator._comprehension,
-    ast.List: Evaluator._display,
-    ast.Tuple: Evaluator._display,
-    ast.Set: Evaluator._display,
+    ast.ListComp: of_comprehension,
+    ast.SetComp: of_comprehension,
+    ast.GeneratorExp: of_comprehension,
+    ast.DictComp: of_comprehension,
+    ast.List: of_display,
+    ast.Tuple: of_display,
+    ast.Set: of_display,
     ast.Lambda: Evaluator._lambda,
-    ast.Dict: Evaluator._dict,
+    ast.Dict: of_dict,
     ast.Await: Evaluator._through,
     ast.Starred: Evaluator._through,
     ast.Yield: Evaluator._yield,

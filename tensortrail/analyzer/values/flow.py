@@ -6,17 +6,17 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tensortrail.analyzer.facts import hints, known
-from tensortrail.analyzer.facts.classes import kind_of_class
+from tensortrail.analyzer.facts import hints
 from tensortrail.analyzer.syntax.blocks import suppresses
 from tensortrail.analyzer.syntax.cases import condition_of, is_open
 from tensortrail.analyzer.values.evaluating import Binding, World
 from tensortrail.analyzer.values.expressions import Evaluator
 from tensortrail.analyzer.values.narrowing import narrow
+from tensortrail.analyzer.values.parameters import bind_parameters
 from tensortrail.analyzer.values.state import State, join, join_values
 from tensortrail.rules.shared.moves import MODULE_MOVES
 from tensortrail.rules.view import FunctionNode
-from tensortrail.rules.words import UNKNOWN_VALUE, Kind, Owner, Placement, Value
+from tensortrail.rules.words import UNKNOWN_VALUE, Kind, Value
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _TRY: tuple[type[ast.Try], ...] = (ast.Try, getattr(ast, "TryStar", ast.Try))
@@ -49,7 +49,7 @@ class Flow(Evaluator):
         state = outer.copy() if outer is not None else State()
         for decorator in function.decorator_list:
             self.value(decorator, state)
-        self._bind_parameters(function, state)
+        bind_parameters(self, function, self._class, state)
         self.end = self._block(function.body, state)
         self.done = True
 
@@ -68,52 +68,6 @@ class Flow(Evaluator):
 
     def yielded(self, value: Value) -> None:
         self.yields.append(value)
-
-    # --- parameters ----------------------------------------------------------------------
-    def _bind_parameters(self, function: FunctionNode, state: State) -> None:
-        arguments = function.args
-        positional = [*arguments.posonlyargs, *arguments.args]
-        defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
-        pairs = list(zip(positional, [*defaults, *arguments.defaults], strict=True))
-        pairs += list(zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True))
-        static = any(_last_name(each) == "staticmethod" for each in function.decorator_list)
-        for index, (argument, default) in enumerate(pairs):
-            if index == 0 and self._class and not static and argument.arg in ("self", "cls"):
-                state.bind(argument.arg, self._self_value(argument.arg))
-            else:
-                state.bind(argument.arg, self._parameter(argument, default, state))
-        for rest in (arguments.vararg, arguments.kwarg):
-            if rest is not None:
-                other = Value(frozenset({Kind.OTHER}), owner=Owner.CALLER, path=rest.arg)
-                state.bind(rest.arg, other)
-
-    def _self_value(self, name: str) -> Value:
-        if name == "cls":
-            return Value(frozenset({Kind.OTHER}), owner=Owner.CALLER, path="cls")
-        facts = self.world.class_facts(self._class)
-        kind = kind_of_class(facts)
-        kinds = frozenset({kind} if kind else ())
-        return Value(kinds, cls=self._class, owner=Owner.CALLER, path="self")
-
-    def _parameter(self, argument: ast.arg, default: ast.expr | None, state: State) -> Value:
-        name = argument.arg
-
-        said = hints.read(
-            argument.annotation, self.world.qualified, self.world.kind_of_class_named, name
-        )
-        kinds, sure = said.kinds, True
-        place = Placement()
-        if default is not None:
-            value = self.value(default, state)
-            plain = value.kind is Kind.OTHER and value.constant is not None
-            if plain and argument.annotation is None:
-                kinds = value.kinds
-        if not kinds and argument.annotation is None:
-            kinds, sure = known.kind_by_name(name), False
-        if Kind.SETTINGS not in kinds and not kinds and _reads_like_settings(name, said.cls):
-            kinds, sure = frozenset({Kind.SETTINGS}), bool(said.cls)
-        found = Value(kinds, place, sure, said.cls, Owner.CALLER, name, contents=said.contents)
-        return self.by_use(found)
 
     # --- statements ----------------------------------------------------------------------
     def _block(self, statements: Sequence[ast.stmt], state: State | None) -> State | None:
@@ -314,16 +268,3 @@ class Flow(Evaluator):
         elif isinstance(node, ast.Assert):
             narrow(self, node.test, True, state)
         return state
-
-
-def _reads_like_settings(name: str, cls: str) -> bool:
-    """An object of settings has no methods of its own that would show it: the name of its class or,
-    as a belief that is not sure, of the parameter is all there is."""
-    last = (cls or name).rpartition(".")[2].lower()
-    return last.endswith(("settings", "config", "options", "cfg")) or last == "args"
-
-
-def _last_name(node: ast.expr) -> str:
-    if isinstance(node, ast.Call):
-        node = node.func
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from tensortrail.rules import Guard, Module
 from tensortrail.rules.defaults import with_defaults
+from tensortrail.rules.shared.none_here import asked_for_none
 from tensortrail.rules.shared.objects import is_text
 
 
@@ -54,13 +55,8 @@ def _answers_nothing(statement: ast.stmt) -> bool:
 
 def asked_to_be_there(module: Module, guard: Guard) -> str:
     """`x` of a condition that is nothing but `x` or `x is not None`."""
-    test, there = guard.test, guard.holds
-    if isinstance(test, ast.Compare) and isinstance(test.ops[0], (ast.Is, ast.IsNot)):
-        right = test.comparators[0]
-        there = guard.holds == isinstance(test.ops[0], ast.IsNot)
-        if not (isinstance(right, ast.Constant) and right.value is None):
-            return ""
-        test = test.left
+    asked = asked_for_none(guard)
+    test, there = (asked[0], not asked[1]) if asked is not None else (guard.test, guard.holds)
     return module.text(test) if there and isinstance(test, (ast.Name, ast.Attribute)) else ""
 
 

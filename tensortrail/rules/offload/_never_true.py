@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tensortrail.rules import Guard, Module
+from tensortrail.rules.shared.none_here import asked_for_none
 
 NEVER_NONE = (ast.List, ast.Dict, ast.Set, ast.Tuple, ast.ListComp, ast.DictComp, ast.SetComp)
 
@@ -45,25 +46,23 @@ def never_holds(module: Module, guard: Guard) -> Never | None:
         return None
     test = guard.test
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
-        return _is_none(module, guard, test)
+        return _is_none(module, guard)
     if isinstance(test, ast.Attribute) and guard.holds:
         return _unset(module, test)
     return None
 
 
-def _is_none(module: Module, guard: Guard, test: ast.Compare) -> Never | None:
+def _is_none(module: Module, guard: Guard) -> Never | None:
     """`parts is None` after `parts = []`."""
-    none = isinstance(test.comparators[0], ast.Constant) and test.comparators[0].value is None
-    asked = isinstance(test.ops[0], ast.Is) == guard.holds
-    is_test = isinstance(test.ops[0], (ast.Is, ast.IsNot)) and isinstance(test.left, ast.Name)
-    if not (none and asked and is_test):
+    name, is_none = asked_for_none(guard) or (None, False)
+    if not (is_none and isinstance(name, ast.Name)):
         return None
-    origins = module.value_of(test.left).origins
+    origins = module.value_of(name).origins
     if not origins or not all(_is_bound_so(module, each) for each in origins):
         return None
-    if _is_an_argument(module, test.left):
+    if _is_an_argument(module, name):
         return None
-    return Never(test, origins[0], f"because `{module.text(test.left)}` was made just before")
+    return Never(guard.test, origins[0], f"because `{name.id}` was made just before")
 
 
 def _is_bound_so(module: Module, origin: ast.expr) -> bool:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from types import CodeType, FrameType
 
-from tensortrail.tracer.identity.sites import LIBRARY, OWNERS, PLUMBING, USER, Place, function_name
+from tensortrail.tracer.identity.sites import (
+    LIBRARY,
+    OWNERS,
+    PLUMBING,
+    USER,
+    Place,
+    function_name,
+    outwards,
+)
 
 MOST_USER_FRAMES, MOST_FRAMES = 12, 120
 DECORATED, WRAPPED = "decorate_context", "func"
@@ -45,7 +52,7 @@ def places(lines: tuple[Line, ...]) -> list[Place]:
 def library_above(frame: FrameType | None) -> Place | None:
     """What the user's innermost line called, if that is a library's function."""
     above: FrameType | None = None
-    for each in _frames(frame):
+    for each in outwards(frame, MOST_FRAMES):
         who = OWNERS[each.f_code.co_filename]
         if who == USER:
             break
@@ -59,7 +66,7 @@ def library_above(frame: FrameType | None) -> Place | None:
 
 def decorated(frame: FrameType | None) -> Place | None:
     """The user's function that a decorator of torch runs, where it stands."""
-    for each in _frames(frame):
+    for each in outwards(frame, MOST_FRAMES):
         if OWNERS[each.f_code.co_filename] == USER:
             return None
         if each.f_code.co_name == DECORATED:
@@ -67,11 +74,3 @@ def decorated(frame: FrameType | None) -> Place | None:
             if code is not None and OWNERS[code.co_filename] == USER:
                 return code.co_filename, code.co_firstlineno, function_name(code)
     return None
-
-
-def _frames(frame: FrameType | None) -> Iterator[FrameType]:
-    for _ in range(MOST_FRAMES):
-        if frame is None:
-            return
-        yield frame
-        frame = frame.f_back

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from torch.nn import Module
 
 from tensortrail.tracer.identity.model_names import OF_METHODS
-from tensortrail.tracer.identity.sites import OURS, OWNERS, USER
+from tensortrail.tracer.identity.sites import OURS, OWNERS, USER, file_of, outwards
 from tensortrail.tracer.identity.variables import variables
 
 MOST_FRAMES = 60
@@ -17,9 +17,8 @@ MOST_FRAMES = 60
 def running_models() -> Iterator[tuple[str, Module]]:
     """Those in variables, and in attributes of `self`; the innermost function's come first."""
     seen: set[int] = set()
-    frame = sys._getframe(1)
-    for _ in range(MOST_FRAMES):
-        who = OWNERS[frame.f_code.co_filename]
+    for frame in outwards(sys._getframe(1), MOST_FRAMES):
+        who = OWNERS[file_of(frame)]
         own = variables(frame) if who != OURS else {}
         kept = getattr(own.get("self"), "__dict__", {})
         spaces = [own, kept, frame.f_globals if who == USER else {}]
@@ -28,6 +27,3 @@ def running_models() -> Iterator[tuple[str, Module]]:
                 if issubclass(type(value), Module) and id(value) not in seen:
                     seen.add(id(value))
                     yield name if name not in OF_METHODS else type(value).__name__, value
-        if frame.f_back is None:
-            return
-        frame = frame.f_back

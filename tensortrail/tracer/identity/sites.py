@@ -83,6 +83,19 @@ def frames(frame: FrameType | None) -> tuple[FrameType | None, FrameType | None]
     return None, by or plumbing
 
 
+def file_of(frame: FrameType) -> str:
+    return frame.f_code.co_filename
+
+
+def outwards(frame: FrameType | None, most: int) -> Iterator[FrameType]:
+    """The frame and those around it, up to so many."""
+    for _ in range(most):
+        if frame is None:
+            return
+        yield frame
+        frame = frame.f_back
+
+
 def place(frame: FrameType | None) -> Place:
     if frame is None:
         return "", 0, ""

@@ -14,7 +14,7 @@ from torch._C import DisableTorchFunction
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.identity.assignments import tree_of
-from tensortrail.tracer.identity.sites import OWNERS, USER, function_name
+from tensortrail.tracer.identity.sites import OWNERS, USER, file_of, function_name, outwards
 from tensortrail.tracer.identity.variables import variables
 from tensortrail.tracer.noticing.notes import Notes
 
@@ -65,12 +65,9 @@ def _is_due(steps: int) -> bool:
 
 
 def _own_frames(frame: FrameType | None) -> Iterator[FrameType]:
-    for _ in range(MOST_FRAMES):
-        if frame is None:
-            return
-        if OWNERS[frame.f_code.co_filename] == USER:
-            yield frame
-        frame = frame.f_back
+    for each in outwards(frame, MOST_FRAMES):
+        if OWNERS[file_of(each)] == USER:
+            yield each
 
 
 def _named(frame: FrameType) -> Iterator[tuple[str, Any]]:

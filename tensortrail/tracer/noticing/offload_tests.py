@@ -12,7 +12,7 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from tensortrail.rules.shared.offload_tests import ON_CPU, SEVERAL, incomplete_in
-from tensortrail.tracer.identity.sites import OURS, OWNERS, PLUMBING, function_name
+from tensortrail.tracer.identity.sites import OURS, OWNERS, PLUMBING, function_name, outwards
 
 MOST_FRAMES = 40
 LONGEST_TEST = 200
@@ -30,10 +30,8 @@ class OffloadTests:
 
     def by(self, frame: FrameType | None, places: Collection[str]) -> dict[str, Any] | None:
         """The test in a running function that is false for a model that lies in these places."""
-        for _ in range(MOST_FRAMES):
-            if frame is None:
-                return None
-            code = frame.f_code
+        for each in outwards(frame, MOST_FRAMES):
+            code = each.f_code
             if OWNERS[code.co_filename] not in (OURS, PLUMBING):
                 for test in self._tests(code):
                     if _is_false(test.kind, places):
@@ -45,7 +43,6 @@ class OffloadTests:
                             "kind": test.kind,
                             "places": sorted(places),
                         }
-            frame = frame.f_back
         return None
 
     def _tests(self, code: CodeType) -> list[Test]:

@@ -12,7 +12,7 @@ from torch._C import DisableTorchFunction
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.identity.assignments import assignment, parameters
-from tensortrail.tracer.identity.sites import OWNERS, USER
+from tensortrail.tracer.identity.sites import user_frames
 from tensortrail.tracer.identity.variables import variables
 from tensortrail.tracer.noticing.cut_graphs import CutGraphs
 from tensortrail.tracer.noticing.notes import Notes
@@ -30,7 +30,7 @@ def note_refused_gradients(
     with DisableTorchFunction():
         without = [each for each in tensors if not each.requires_grad]
         refused = without or list(_unused(results, tensors))
-        frame = _user_frame(sys._getframe(1))
+        frame = next(user_frames(sys._getframe(1)), None)
         if not refused or frame is None:
             return
         first, own = refused[0], variables(frame)
@@ -49,12 +49,6 @@ def note_refused_gradients(
             "frozen": cuts.frozen_by(without),
         }
     notes.note(Did.HOOK, entries[0], op="torch.autograd.grad", facts=facts)
-
-
-def _user_frame(frame: FrameType | None) -> FrameType | None:
-    while frame is not None and OWNERS[frame.f_code.co_filename] != USER:
-        frame = frame.f_back
-    return frame
 
 
 def _made(frame: FrameType, name: str) -> list[Any]:

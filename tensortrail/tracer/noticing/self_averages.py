@@ -15,7 +15,7 @@ from tensortrail.tracer.identity.assigned_lines import assigned_at
 from tensortrail.tracer.identity.assignments import assignment
 from tensortrail.tracer.identity.inner_tensors import PLAIN
 from tensortrail.tracer.identity.running_models import running_models
-from tensortrail.tracer.identity.sites import OWNERS, USER
+from tensortrail.tracer.identity.sites import OWNERS, USER, file_of, outwards
 from tensortrail.tracer.identity.variables import variables
 from tensortrail.tracer.noticing.notes import Notes
 
@@ -66,13 +66,9 @@ def _weight_at(target: Any) -> str | None:
 def _kept_as(target: Any) -> Iterator[list[Any]]:
     """What keeps the tensor in the functions that run now, and where that was made: the innermost
     function first."""
-    frame: FrameType | None = sys._getframe(1)
-    for _ in range(MOST_FRAMES):
-        if frame is None:
-            return
-        if OWNERS[frame.f_code.co_filename] == USER:
+    for frame in outwards(sys._getframe(1), MOST_FRAMES):
+        if OWNERS[file_of(frame)] == USER:
             yield from _of_frame(frame, target)
-        frame = frame.f_back
 
 
 def _of_frame(frame: FrameType, target: Any) -> Iterator[list[Any]]:

@@ -20,6 +20,7 @@ from torch.nn import Module
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
+from tensortrail.tracer.identity.sites import file_of
 from tensortrail.tracer.identity.unrecorded_frames import OURS
 from tensortrail.tracer.rehearsal.replacements import Replacements
 from tensortrail.tracer.rehearsal.spread_calls import SpreadCalls
@@ -70,7 +71,7 @@ class MovedCalls:
         def called(module: Module, *args: Any, **kwargs: Any) -> Any:
             caller = sys._getframe(1)
             without_values = torch.compiler.is_compiling() or _get_dispatch_mode(FAKING) is not None
-            if self.inside or without_values or not self._is_test(_file(caller)):
+            if self.inside or without_values or not self._is_test(file_of(caller)):
                 return plain(module, *args, **kwargs)
             self.inside = True
             try:
@@ -93,11 +94,11 @@ class MovedCalls:
 
     def from_test(self, frame: FrameType | None) -> bool:
         """Whether the test's own line asks, through functions of torch and numpy alone."""
-        while frame is not None and _file(frame).startswith(BELOW[:2]):
+        while frame is not None and file_of(frame).startswith(BELOW[:2]):
             frame = frame.f_back
-        while frame is not None and BELOW[2] in _file(frame):
+        while frame is not None and BELOW[2] in file_of(frame):
             frame = frame.f_back
-        return frame is not None and self._is_test(_file(frame))
+        return frame is not None and self._is_test(file_of(frame))
 
     def put_by_test(self, result: Any, args: Any) -> None:
         """The test's line made a tensor on a device out of what was on none."""
@@ -201,14 +202,10 @@ def _tensors(module: Module) -> Iterator[Tensor]:
     yield from module.buffers()
 
 
-def _file(frame: FrameType) -> str:
-    return frame.f_code.co_filename
-
-
 def _call_of(module: Module, args: Any, kwargs: Any, frame: FrameType) -> Call:
     kind = type(module)
     given = [*map(_shown, args), *(f"{name}={_shown(each)}" for name, each in kwargs.items())]
-    line = f"{os.path.basename(_file(frame))}:{frame.f_lineno}"
+    line = f"{os.path.basename(file_of(frame))}:{frame.f_lineno}"
     return Call(f"{kind.__module__}.{kind.__qualname__}", line, ", ".join(given))
 
 

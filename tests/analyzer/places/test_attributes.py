@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from tensortrail.analyzer.places.moved_attributes import the_module_itself
+from tensortrail.analyzer.places.attributes.moved_attributes import the_module_itself
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tensortrail.analyzer.choosing.request import CheckRequest
-from tensortrail.analyzer.facts import programs
+from tensortrail.analyzer.facts.texts import programs
 from tensortrail.analyzer.judging import project_gpus
 from tensortrail.analyzer.judging.engine import check
 from tensortrail.findings import Severity

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.patterns import pattern
 from tensortrail.rules import Bad, Good, Module, Near, Rule
-from tensortrail.rules.defaults import with_defaults
+from tensortrail.rules.defaults import none_by_default
 from tensortrail.rules.shared.always_given import is_always_given
 from tensortrail.rules.shared.annotations import DEVICE, names_type
 from tensortrail.rules.shared.given_devices import is_used_as_device
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import is_none
 from tensortrail.rules.view import FunctionNode
 
 
@@ -96,7 +95,7 @@ def made(build, device: torch.device | None = None):
             entered, function = item.context_expr, module.function_of(item.context_expr)
             if not isinstance(entered, ast.Name) or function is None:
                 continue
-            given = _none_by_default(function, entered.id)
+            given = none_by_default(function.args, entered.id)
             if given is None or not _is_a_device(module, given, entered):
                 continue
             if not _is_settled(module, function, entered):
@@ -107,11 +106,6 @@ def made(build, device: torch.device | None = None):
                     "a TypeError",
                     trail=[(given, "None by default")],
                 )
-
-
-def _none_by_default(function: FunctionNode, name: str) -> ast.arg | None:
-    found = (each for each, value in with_defaults(function.args) if is_none(value))
-    return next((each for each in found if each.arg == name), None)
 
 
 def _is_a_device(module: Module, given: ast.arg, entered: ast.Name) -> bool:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from traceback import walk_tb
-from types import FrameType
 from typing import Any
 
 from torch import Tensor
 from torch._C import DisableTorchFunction
 
 from tensortrail.tracer.identity.assignments import assignment, statement_of
-from tensortrail.tracer.identity.sites import OWNERS, USER
+from tensortrail.tracer.identity.sites import OWNERS, USER, file_of
 from tensortrail.tracer.identity.storages import Storages
 from tensortrail.tracer.identity.variables import variables
 
@@ -23,7 +22,7 @@ def lost_leaf(error: BaseException, storages: Storages) -> dict[str, Any] | None
     """Where the failing line reads `x.grad`, which is None."""
     if not isinstance(error, (TypeError, AttributeError)) or NONE not in str(error):
         return None
-    users = [each for each in walk_tb(error.__traceback__) if OWNERS[_file(each[0])] == USER]
+    users = [each for each in walk_tb(error.__traceback__) if OWNERS[file_of(each[0])] == USER]
     if not users:
         return None
     frame, line = users[-1]
@@ -38,13 +37,9 @@ def lost_leaf(error: BaseException, storages: Storages) -> dict[str, Any] | None
                 "no leaf": name,
                 "by": type(tensor.grad_fn).__name__,
                 "grad of": entry.number if entry is not None else 0,
-                "made": [_file(frame), made.lineno] if made is not None else [],
+                "made": [file_of(frame), made.lineno] if made is not None else [],
             }
     return None
-
-
-def _file(frame: FrameType) -> str:
-    return frame.f_code.co_filename
 
 
 def _read(statement: ast.stmt) -> Iterator[str]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 
-from tensortrail.rules.defaults import with_defaults
+from tensortrail.rules.defaults import none_by_default
 from tensortrail.rules.shared.never_given import is_never_given
 from tensortrail.rules.shared.objects import receiver, resolved_name
 from tensortrail.rules.shared.origins import text_behind
-from tensortrail.rules.view import FunctionNode, Module
+from tensortrail.rules.view import Module
 
 _KEEP_NUMBERS = ("sched", "sampler", "dataloader", "scaler")
 _ONLY_OF_THEM = ("get_last_lr", "get_lr", "unscale_", "get_scale", "set_epoch")
@@ -20,19 +20,14 @@ def left_out_by_all(module: Module, call: ast.Call) -> str | None:
     function, said = module.function_of(call), module.argument(call, 1, "map_location")
     if function is None or not isinstance(said, ast.Name):
         return None
-    if module.qualified(call.func) != "torch.load" or not _is_none_by_default(function, said.id):
+    if module.qualified(call.func) != "torch.load":
+        return None
+    if none_by_default(function.args, said.id) is None:
         return None
     if any(isinstance(each.ctx, ast.Store) for each in module.uses(said.id, function)):
         return None
     asked = any(guard.mentions(said.id) for guard in module.guards_of(call))
     return said.id if not asked and is_never_given(module, function, said.id) else None
-
-
-def _is_none_by_default(function: FunctionNode, name: str) -> bool:
-    return any(
-        each.arg == name and isinstance(default, ast.Constant) and default.value is None
-        for each, default in with_defaults(function.args)
-    )
 
 
 def holds_numbers(module: Module, call: ast.Call) -> bool:

@@ -6,12 +6,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.rules.defaults import with_defaults
+from tensortrail.rules.defaults import none_by_default
 from tensortrail.rules.devices.shared.calls.accepted import accepts
 from tensortrail.rules.devices.shared.calls.customs import may_be_given_anything, named
 from tensortrail.rules.devices.shared.loads.loaded_where import left_out_by_all
 from tensortrail.rules.shared.functions import called_here
-from tensortrail.rules.shared.objects import is_none
 from tensortrail.rules.view import Module
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -62,9 +61,6 @@ def location_parameter(module: Module, function: ast.AST) -> str | None:
         if not isinstance(said, ast.Name) or left_out_by_all(module, load) is not None:
             continue
         bound = any(isinstance(each.ctx, ast.Store) for each in module.uses(said.id, function))
-        left = any(
-            each.arg == said.id and is_none(value) for each, value in with_defaults(function.args)
-        )
-        if left and not bound:
+        if not bound and none_by_default(function.args, said.id) is not None:
             return said.id
     return None

@@ -10,7 +10,9 @@ from tensortrail.patterns import pattern
 from tensortrail.rules import Module
 from tensortrail.rules.devices.shared.meetings.following import follows
 from tensortrail.rules.places import FunctionPlaces, Held, Place, What, Where, opposite
+from tensortrail.rules.shared.none_here import asked_for_none
 from tensortrail.rules.view import FunctionNode
+from tensortrail.rules.words import Guard
 
 _ABOUT_DEVICES = pattern(r"device|cuda|gpu|cpu|meta|offload|fake|trac", re.IGNORECASE)
 
@@ -123,14 +125,14 @@ def has_none_of(module: Module, node: ast.expr, place: Place) -> bool:
     """The tensor that the other answer follows is None where this one is given, or the list that
     holds it is empty."""
     return any(
-        (
-            isinstance(each.test, ast.Compare)
-            and isinstance(each.test.ops[0], ast.Is if each.holds else ast.IsNot)
-            and module.text(each.test.left) == place.subject
-        )
-        or each.text == f"not {place.subject}"
+        _is_none_here(module, each, place.subject) or each.text == f"not {place.subject}"
         for each in module.guards_of(node)
     )
+
+
+def _is_none_here(module: Module, guard: Guard, name: str) -> bool:
+    asked = asked_for_none(guard)
+    return asked is not None and asked[1] and module.text(asked[0]) == name
 
 
 def _asks_for_the_type(module: Module, node: ast.expr) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 
 from tensortrail.rules.shared.given_devices import said_device
-from tensortrail.rules.shared.objects import is_none, receiver
+from tensortrail.rules.shared.none_here import asked_for_none
+from tensortrail.rules.shared.objects import receiver
 from tensortrail.rules.view import FunctionNode, Module
 from tensortrail.rules.words import Guard
 
@@ -52,11 +53,9 @@ def decided(module: Module, node: ast.AST, shown: str, by_availability: bool = F
 
 def _is_missing(module: Module, guard: Guard, owner: str) -> bool:
     """`else` of `if accelerator is not None`: there is no `accelerator.device`."""
-    match guard.test:
-        case ast.Compare(left=left, ops=[ast.Is() | ast.IsNot() as how], comparators=[other]):
-            absent = guard.holds is isinstance(how, ast.Is)
-            return absent and is_none(other) and module.text(left) == owner
-    return not guard.holds and module.text(guard.test) == owner
+    asked = asked_for_none(guard)
+    test, absent = asked if asked is not None else (guard.test, not guard.holds)
+    return absent and module.text(test) == owner
 
 
 def _is_of_the_move(module: Module, test: ast.expr, node: ast.AST) -> bool:

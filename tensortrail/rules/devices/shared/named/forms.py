@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from tensortrail.rules.defaults import with_defaults
+from tensortrail.rules.defaults import none_by_default
 from tensortrail.rules.shared import objects
 from tensortrail.rules.view import Module
 
@@ -93,13 +93,9 @@ def zero_for_none(module: Module, call: ast.Call) -> ast.BoolOp | None:
 
 def _may_be_none(module: Module, name: ast.expr) -> bool:
     function = module.function_of(name)
-    return function is not None and any(
-        isinstance(name, ast.Name)
-        and each.arg == name.id
-        and isinstance(default, ast.Constant)
-        and default.value is None
-        for each, default in with_defaults(function.args)
-    )
+    if function is None or not isinstance(name, ast.Name):
+        return False
+    return none_by_default(function.args, name.id) is not None
 
 
 def is_used(module: Module, node: ast.Attribute) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.rules.defaults import with_defaults
+from tensortrail.rules.defaults import none_by_default
 from tensortrail.rules.shared.annotations import names_said
 from tensortrail.rules.shared.functions import parameters
-from tensortrail.rules.shared.objects import is_name, is_none, last_name, names_in
+from tensortrail.rules.shared.objects import is_name, last_name, names_in
 from tensortrail.rules.view import FunctionNode, Module
 
 _TAKES_A_NUMBER = frozenset({"torch.cuda.set_device", "torch.cuda.device"})
@@ -63,11 +63,12 @@ def _may_be_none_or_a_number(module: Module, function: FunctionNode, name: str) 
         isinstance(each.ctx, ast.Store) for each in module.uses(name, inside=function)
     ):
         return False
-    left_out = (default for each, default in with_defaults(function.args) if each is found)
+    if none_by_default(function.args, name) is None:
+        return False
     said = set(names_said(module, found.annotation)) if found.annotation else set()
     if said:
-        return "int" in said and "str" not in said and any(map(is_none, left_out))
-    return any(map(is_none, left_out)) and _is_counted_with(module, function, name)
+        return "int" in said and "str" not in said
+    return _is_counted_with(module, function, name)
 
 
 def _is_counted_with(module: Module, function: FunctionNode, name: str) -> bool:
