@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 from tensortrail.analyzer.choosing.baseline import Baseline
 from tensortrail.analyzer.choosing.request import CheckRequest
-from tensortrail.analyzer.facts.texts_below import LARGEST
+from tensortrail.analyzer.facts.texts.texts_below import LARGEST
 from tensortrail.analyzer.facts.uses import ENDS
 from tensortrail.analyzer.judging.engine import check
 from tensortrail.analyzer.reading.discover import SUFFIXES
