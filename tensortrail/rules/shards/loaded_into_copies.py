@@ -24,11 +24,13 @@ class LoadedIntoCopies(Rule):
     ## What it does
     In code, reports `state = {}` that is given to `torch.distributed.checkpoint.load` with nothing
     in it, and `state = {"step": step}` with a number, if `step` is used after the load and
-    `state["step"]` is not. In a recorded run, reports a load into an empty dict, as a warning one
-    into a dict of which a part is empty that the checkpoint has values for (the state of an
-    optimizer that has not stepped), and one into tensors that are not the model's own, though a model has a weight for each of their keys, if
+    `state["step"]` is not. In a recorded run, reports a load into an empty dict, and one into
+    tensors that are not the model's own, though a model has a weight for each of their keys, if
     nothing reads these tensors until the end: no `load_state_dict`, no copy, no comparison, no
     save.
+
+    Reported as a warning: a load into a dict with an empty part, if the checkpoint has values for
+    that part, such as the state of an optimizer that has not stepped.
 
     ## Why is this bad?
     The model keeps its initial weights, and no error is raised: a run that should resume starts

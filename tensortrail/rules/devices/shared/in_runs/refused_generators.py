@@ -94,7 +94,9 @@ def _passed(statement: ast.stmt) -> ast.expr | None:
 
 def _loader(tree: ast.Module, line: int) -> ast.Call | None:
     """What made the DataLoader that the line goes through."""
-    here = {each.id for each in ast.walk(tree) if isinstance(each, ast.Name) and each.lineno == line}
+    here = {
+        each.id for each in ast.walk(tree) if isinstance(each, ast.Name) and each.lineno == line
+    }
     found = [
         each.value
         for each in ast.walk(tree)
