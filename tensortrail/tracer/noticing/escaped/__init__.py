@@ -13,6 +13,7 @@ from tensortrail.tracer.noticing.escaped.copied_graphs import copied_graph
 from tensortrail.tracer.noticing.escaped.dropped_labels import dropped_labels
 from tensortrail.tracer.noticing.escaped.ended_senders import ended_sender
 from tensortrail.tracer.noticing.escaped.failed_ranks import failed_rank
+from tensortrail.tracer.noticing.escaped.foreign_gradients import foreign_gradient
 from tensortrail.tracer.noticing.escaped.half_weights import half_weights
 from tensortrail.tracer.noticing.escaped.hooked_activations import hooked_activation
 from tensortrail.tracer.noticing.escaped.hooked_outputs import hooked_output
@@ -82,6 +83,7 @@ LOOKS: tuple[Callable[[BaseException, Storages], dict[str, Any] | None], ...] = 
     used_up_steps,
     unwaited_save,
     failed_rank,
+    foreign_gradient,
     hooked_activation,
     late_item,
     left_folder,

@@ -43,8 +43,9 @@ def on_the_device(timeline: Timeline, site: Site | None, refused: Refused) -> Fi
         given = f'generator=torch.Generator(device="{refused.wanted}")'
         last = all_given(refused.loader)[-1]
         more = f"{source_of(timeline, site.file, last)}, {given}"
-        edit = timeline.replace(site.file, last, more)
-        return edited(timeline, f"give the loader `{given}`", edit)
+        return edited(
+            timeline, f"give the loader `{given}`", timeline.replace(site.file, last, more)
+        )
     text = (
         f'make it one of that device, `torch.Generator(device="{refused.wanted}")`, or draw on the '
         f"{_spoken(refused.given)} and move the result, which gives the same numbers on every "
