@@ -17,8 +17,8 @@ def origin(case: Case) -> Origin | None:
         if copy is not None and moves and moves[-1].time > copy.time:
             return Origin(
                 f"{called(case.timeline, each)} was moved to {moved_to(moves[-1])}"
-                f"{where(moves[-1])}; a module and its copy, made by `copy.copy`{where(copy)}, share "
-                "it",
+                f"{where(moves[-1])}; a module and its copy, made by `copy.copy`{where(copy)}, "
+                "share it",
                 fixes=(advice(f"give the copy its own weights, `copy.deepcopy`{where(copy)}"),),
             )
     return None
