@@ -86,7 +86,7 @@ def test_activations_that_are_given_back_elsewhere(tmp_path: Path) -> None:
     assert "gives activations back on another device than they had" in run.explanation
 
 
-class Doubled(torch.autograd.Function):  # type: ignore[misc]
+class Doubled(torch.autograd.Function):  # type: ignore[misc, name-defined]
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
         return x * 2
