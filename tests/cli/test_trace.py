@@ -278,6 +278,7 @@ def test_check_changes_the_exit_code_only_for_findings(tmp_path: Path) -> None:
         (["-c", "print(1)"], "a recorded program is a file or a module"),
         (["--rehearse", "x.py"], "--rehearse needs devices"),
         (["missing.py"], "missing.py: cannot be read"),
+        (["."], "error: .: the folder has no __main__.py"),
         (["-m", "missing_module"], "no such module"),
         (["--focus", "what", "x.py"], "write device=cuda, name=embed or size>=1MB"),
         (["--max-size", "lots", "x.py"], "'lots' is not a size"),

@@ -16,7 +16,8 @@ from tensortrail.rules.copies._host_reads import (
     waits_in,
 )
 from tensortrail.rules.shared.calls import carrier, gives
-from tensortrail.rules.shared.lines import by_line
+from tensortrail.rules.shared.lines import by_line, doer
+from tensortrail.rules.shared.operands import called_there
 from tensortrail.rules.shared.sizes import size
 
 _COPIES = (Did.MOVE, Did.COPY)
@@ -285,14 +286,15 @@ def collect(buff):
         for events in by_line(reads):
             event = events[0]
             storage = event.storage
-            what = f"`{timeline.name(storage)}`" if storage else "A tensor"
             many = f" ({size(storage.nbytes)})" if storage else ""
+            copies = _copies(timeline, event)
+            copied = f", made by {doer(copies[-1])}," if copies else ""
+            source = event.facts.get("device", "the device")
             yield self.finding_in_run(
                 timeline,
                 event,
-                f"{what}{many} is read by {event.op} before its copy from "
-                f"{event.facts.get('device', 'the device')} is finished: on a GPU, the host may "
-                "still read the old contents",
+                f"{called_there(timeline, event)}{many} is read by {event.op} before its copy from "
+                f"{source}{copied} is finished: on a GPU, the host may still read the old contents",
                 confidence=Confidence.HIGH,
                 settings=_waited_for(timeline, event),
                 evidence={"reads": str(len(events))},
@@ -312,10 +314,14 @@ def _read_of(module: Module, found: ast.expr) -> ast.expr | None:
     return None
 
 
+def _copies(timeline: Timeline, read: Event) -> list[Event]:
+    history = timeline.history(read.storage, read) if read.storage else ()
+    return [each for each in history if each.storage == read.storage and each.did in _COPIES]
+
+
 def _waited_for(timeline: Timeline, read: Event) -> Iterator[Setting]:
     """The copy that is read, as one that is waited for."""
-    history = timeline.history(read.storage, read) if read.storage else ()
-    copies = [each for each in history if each.storage == read.storage and each.did in _COPIES]
+    copies = _copies(timeline, read)
     if not copies or copies[-1].by is not None:
         return
     function = copies[-1].op.rpartition(".")[2]

@@ -4,10 +4,10 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
-from tensortrail.rules import Bad, Did, Good, Module, Rule, Timeline
+from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
 from tensortrail.rules.shared.functions import called_here
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.lines import by_line
+from tensortrail.rules.shared.lines import by_line, doer
 from tensortrail.rules.shared.moves import ACCELERATORS
 from tensortrail.rules.shared.objects import (
     called,
@@ -18,6 +18,7 @@ from tensortrail.rules.shared.objects import (
     receiver,
     root_of,
 )
+from tensortrail.rules.shared.operands import called_there
 from tensortrail.rules.shared.sentences import one_line
 
 _WAITS = frozenset("synchronize wait item tolist cpu numpy query result join get recv".split())
@@ -159,12 +160,14 @@ def down(batches, shape):
         for events in by_line(written):
             event = events[0]
             wrote = event.op.removeprefix("aten.").partition(".")[0]
-            name = f"`{timeline.name(event.storage)}`" if event.storage else "a pinned buffer"
+            sent = [each for each in timeline.events(Did.MOVE, Did.COPY) if _is_before(each, event)]
+            copy = f"its copy to {event.facts.get('device')}"
+            copy += f", made by {doer(sent[-1])}," if sent else ""
             yield self.finding_in_run(
                 timeline,
                 event,
-                f"`{wrote}` writes into {name} before its copy to {event.facts.get('device')} is "
-                "finished: on a GPU, the copy may get some of the new values",
+                f"`{wrote}` writes into {called_there(timeline, event)} before {copy} is finished: "
+                "on a GPU, the copy may get some of the new values",
                 confidence=Confidence.HIGH,
                 evidence={"writes": str(len(events))},
                 fixes=[Fix(CHANGE, Safety.DISPLAY, ())],
@@ -190,6 +193,11 @@ def down(batches, shape):
                 "may still copy it: nothing waits for that copy",
                 trail=[(made, "pinned here"), (call, "queued only"), (filled, "written again")],
             )
+
+
+def _is_before(copy: Event, written: Event) -> bool:
+    """It copies from what is written later."""
+    return copy.other == written.storage is not None and copy.time <= written.time
 
 
 def _sent(module: Module, call: ast.Call) -> ast.Name | None:

@@ -13,7 +13,7 @@ from tensortrail.rules.shared.parallel_wrappers import AVERAGING
 from tensortrail.rules.view import Module
 
 _WITHOUT = ("no_grad", "inference_mode")
-_BY_HAND = ("all_reduce", "average_gradients", "sync_gradients", "reduce_gradients")
+_BY_HAND = ("average_gradients", "sync_gradients", "reduce_gradients")
 
 
 class Bypass(NamedTuple):
@@ -122,7 +122,22 @@ def _is_called(module: Module, function: ast.AST, wrapper: str) -> bool:
 
 def _averages(module: Module, function: ast.AST) -> bool:
     inside = None if function is module.top else function
-    return any(called(each) in _BY_HAND for each in module.nodes(ast.Call, inside))
+    calls = [*module.nodes(ast.Call, inside)]
+    reduced = (each for each in calls if called(each) == "all_reduce")
+    by_hand = any(called(each) in _BY_HAND for each in calls)
+    return by_hand or any(_may_be_gradients(module, each) for each in reduced)
+
+
+def _may_be_gradients(module: Module, reduce: ast.Call) -> bool:
+    """What is known to come from something else, such as a loss for the log, is none."""
+    given = reduce.args[0] if reduce.args else None
+    if not isinstance(given, ast.Name):
+        return True
+    origins = module.value_of(given).origins
+    inside = (node for each in origins for node in ast.walk(each))
+    return not origins or any(
+        isinstance(each, ast.Attribute) and "grad" in each.attr for each in inside
+    )
 
 
 def _is_asleep(module: Module, call: ast.Call) -> bool:

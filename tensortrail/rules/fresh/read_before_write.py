@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Did, Rule, Timeline
 from tensortrail.rules.shared.history import put_there
 from tensortrail.rules.shared.lines import by_line, doer
@@ -71,11 +71,14 @@ class ReadBeforeWrite(Rule):
                 continue
             storages = [each.storage for each in known or events if each.storage]
             made = _since(timeline, event.storage, event)
+            unsaved = event.facts.get("unsaved")
+            why = ": as a buffer with `persistent=False`, it is in no state dict" if unsaved else ""
             yield self.finding_in_run(
                 timeline,
                 event,
                 f"`{event.op}` reads {named(timeline, storages)}, which nothing has written to "
-                f"since {doer(made) if made else 'it was made'}",
+                f"since {doer(made) if made else 'it was made'}{why}",
+                fixes=[_computed_again(str(unsaved))] if unsaved else [],
                 severity=Severity.ERROR if known else Severity.WARNING,
                 confidence=Confidence.HIGH if known else Confidence.MEDIUM,
                 evidence={"reads": str(len(events))},
@@ -112,6 +115,11 @@ class ReadBeforeWrite(Rule):
                 severity=Severity.NOTE,
                 about=storages[0],
             )
+
+
+def _computed_again(owner: str) -> Fix:
+    text = f"compute it again after `to_empty`, as the constructor of `{owner}` does"
+    return Fix(text, Safety.DISPLAY, ())
 
 
 def _since(timeline: Timeline, storage: Storage, until: Event) -> Event | None:

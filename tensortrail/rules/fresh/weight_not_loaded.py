@@ -67,6 +67,8 @@ class WeightNotLoaded(Rule):
         for load in (each for each in told if "load" in each.facts):
             here = [e for e in told if e.process == load.process]
             left = [e for e in here if e.facts.get("initial") == load.facts["load"]]
+            if _is_of_an_adapter(load):
+                left = [each for each in left if _belongs_to_it(timeline, each, load)]
             used = [e for e in left if e.op != _AT_THE_END]
             other = is_of_another_class(load)
             kept = [e for e in used if other or (e.storage, load.facts["load"]) not in trained]
@@ -123,5 +125,17 @@ def _unprefixed(load: Event, other: bool) -> Iterator[Fix]:
 def _is_a_part(load: Event) -> bool:
     """A small one that fits wholly: an adapter, one of several files."""
     weights, missing = (load.facts.get(key, 0) for key in ("weights", "missing"))
+    fits = not load.facts.get("unused_count")
+    return _is_of_an_adapter(load) or (fits and missing > weights / 2)
+
+
+def _is_of_an_adapter(load: Event) -> bool:
+    """All of it fits, and peft loads it: the weights of the model are none of its business."""
     by_peft = load.by is not None and "/peft/" in load.by.file.replace("\\", "/")
-    return not load.facts.get("unused_count") and (missing > weights / 2 or by_peft)
+    return by_peft and not load.facts.get("unused_count")
+
+
+def _belongs_to_it(timeline: Timeline, left: Event, load: Event) -> bool:
+    """The weight is one of the same adapter as those that the file has."""
+    path = timeline.name(left.storage).split(".") if left.storage else []
+    return {*load.facts.get("all given", ())} <= {*path}

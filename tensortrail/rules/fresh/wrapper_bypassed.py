@@ -102,6 +102,23 @@ def with_engine(net, loader, config):
 """,
             lines=(8, 17),
         ),
+        Bad(
+            """\
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+def train(model, loader, optimizer):
+    net = DistributedDataParallel(model)
+    for x in loader:
+        loss = net.module.loss_of(x)
+        loss.backward()
+        optimizer.step()
+        shown = loss.detach().clone()
+        dist.all_reduce(shown)
+""",
+            lines=(8,),
+        ),
     )
     good = (
         Good(

@@ -294,10 +294,13 @@ def swapped(model, weights, offloaded):
                 continue
             params = module.parameters_of(call)
             if _are_siblings(each.arg, given) and (not params or given in params):
+                why = "it holds the settings of another part"
+                if params and each.arg not in params:
+                    why = f"`{module.text(call.func)}` has no parameter of that name, but `{given}`"
                 yield self.finding(
                     module,
                     each.value,
-                    f"`{given}` is passed as `{each.arg}`: it holds the settings of another part",
+                    f"`{given}` is passed as `{each.arg}`: {why}",
                     confidence=Confidence.MEDIUM,
                 )
 

@@ -11,6 +11,11 @@ from tensortrail.rules.shared.mends import edited, line_behind, statement_of
 from tensortrail.rules.shared.sentences import first_of
 
 OP = "dcp.load"
+OF_OPTIMIZERS = (
+    "an optimizer that has not stepped has no state to fill: save and load what "
+    "`torch.distributed.checkpoint.state_dict.get_optimizer_state_dict(model, optimizer)` gives, "
+    "and pass it to `set_optimizer_state_dict`"
+)
 
 
 class LoadedIntoCopies(Rule):
@@ -23,6 +28,9 @@ class LoadedIntoCopies(Rule):
     tensors that are not the model's own, though a model has a weight for each of their keys, if
     nothing reads these tensors until the end: no `load_state_dict`, no copy, no comparison, no
     save.
+
+    Reported as a warning: a load into a dict with an empty part, if the checkpoint has values for
+    that part, such as the state of an optimizer that has not stepped.
 
     ## Why is this bad?
     The model keeps its initial weights, and no error is raised: a run that should resume starts
@@ -163,19 +171,21 @@ def restore(model, folder, fill):
         listed = first_of([f"`{each}`" for each in keys], 3, count)
         first = sorted({each.partition(".")[0] for each in keys if "." in each})
         shape = f': `{{"{first[0]}": ...}}`' if len(first) == 1 else ""
+        part = str(event.facts.get("part", ""))
+        nothing = f"finds `{part}` empty" if part else "is given an empty dict"
+        change = (
+            f"give it a dict with the keys that were saved, to be filled{shape}, for "
+            "example of `model.state_dict()`"
+        )
+        if part.rpartition(".")[2] == "state":
+            change = OF_OPTIMIZERS
         return self.finding_in_run(
             timeline,
             event,
-            f"`{event.op}` is given an empty dict and loads nothing: it fills the entries that it "
-            f"finds there, and the checkpoint has {listed}",
-            fixes=[
-                Fix(
-                    f"give it a dict with the keys that were saved, to be filled{shape}, for "
-                    "example of `model.state_dict()`",
-                    Safety.DISPLAY,
-                    (),
-                )
-            ],
+            f"`{event.op}` {nothing} and loads nothing{' into it' if part else ''}: it fills the "
+            f"entries that it finds there, and the checkpoint has {listed}",
+            severity=Severity.WARNING if part else None,
+            fixes=[Fix(change, Safety.DISPLAY, ())],
         )
 
     def _found(self, timeline: Timeline, event: Event, model: str) -> Finding:

@@ -86,6 +86,9 @@ class OptimizerOfOtherGroups(Rule):
             there, here = facts["shapes"]
             why = f"the loaded state has the shape {_x(there)} for a parameter of shape {_x(here)}"
             change = "build the model as it was when this was saved, or leave the state out"
+            if facts.get("reordered"):
+                why += ": the saved shapes are those of its parameters in another order"
+                change = "give it the parameters in the order in which they were when it was saved"
         else:
             there, here = facts["groups there"], facts["groups here"]
             why = f"has {_groups(here)}, but the loaded state has {_groups(there)}"
@@ -97,7 +100,15 @@ class OptimizerOfOtherGroups(Rule):
             f"{whose} {why}" if "shapes" not in facts else f"{whose} does not fit: {why}",
             severity=Severity.NOTE if caught else None,
             fixes=[Fix(change, Safety.DISPLAY, ())],
+            met=[each.storage for each in _apart(timeline, event)],
         )
+
+
+def _apart(timeline: Timeline, load: Event) -> Iterator[Event]:
+    """The other states of this load that do not fit."""
+    for each in timeline.events(Did.HOOK):
+        if "does not fit" in each.facts and (each.process, each.site) == (load.process, load.site):
+            yield each
 
 
 def _line(row: Any) -> str:

@@ -19,7 +19,9 @@ class RateSetBack(Rule):
     ## What it does
     In a recorded run, reports a scheduler of torch that sets an optimizer back to its first
     learning rate, if the optimizer had loaded a state whose rate an earlier scheduler had changed,
-    and then makes its next step with the first rate.
+    and then makes its next step with the first rate. Also reports a scheduler that goes on for an
+    optimizer that makes no more steps, while another one, which has no scheduler, steps the same
+    weights.
 
     Not reported: schedulers that continue from `last_epoch` or whose own loaded state restores the
     rate; and new schedules that are made on purpose, because the program set the rate after the
@@ -63,4 +65,14 @@ class RateSetBack(Rule):
                 f"that `{facts['optimizer']}` loaded{place_told(facts.get('loaded'))} had "
                 f"{facts['rate']:.6g}, but the next step used the first rate",
                 fixes=[Fix(CHANGE, Safety.DISPLAY, ())],
+            )
+        for event in hooks_telling(timeline, "left behind"):
+            made = place_told(event.facts.get("made"))
+            other = f"another `{event.facts['other']}`" + (f", made{made}," if made else "")
+            yield self.finding_in_run(
+                timeline,
+                event,
+                f"`{event.op}` changes the learning rate of `{event.facts['left behind']}`, which "
+                f"makes no more steps: {other} steps the same weights, and keeps its rate",
+                fixes=[Fix(f"make a scheduler for the new optimizer{made}", Safety.DISPLAY, ())],
             )

@@ -40,6 +40,8 @@ def sentence(difference: Mapping[str, Any]) -> str:
     match difference.get("kind"):
         case "elsewhere":
             because = f": it is {why}" if why else ""
+            if difference.get("instead"):
+                because = ": the entry is for a weight, and only modules get hooks"
             return f"{module} should be on {declared}, but is on {lies}{because}"
         case "nowhere":
             return f"{module} should be on {declared}, but is on meta, and no hook has its values"
@@ -139,6 +141,10 @@ def _mend(wanted: dict[str, Any], difference: Mapping[str, Any]) -> str:
                 f"keeps {module} on one device with the weight that it shares: it is "
                 f"{difference['why']}"
             )
+        case "elsewhere" if beside := difference.get("instead"):
+            wanted.pop(module, None)
+            wanted.update(beside)
+            return "names modules: only they get hooks"
         case "nowhere":
             if beside := difference.get("instead"):
                 wanted.pop(_entry(wanted, module), None)

@@ -113,6 +113,15 @@ def part_of_weight(timeline: Timeline, optimizer: Mapping[str, Any], weight: Sto
     return f"{optimizer.get('part')} of {timeline.name(weight)}" if weight and known else ""
 
 
+def called_there(timeline: Timeline, event: Event) -> str:
+    """The tensor of an event: its name, or what the program's own line calls it."""
+    if event.storage is None:
+        return "a tensor"
+    variable = event.facts.get("variable")
+    known = timeline.is_named(event.storage) or not variable
+    return f"`{timeline.name(event.storage) if known else variable}`"
+
+
 def named(timeline: Timeline, storages: Iterable[Storage], most: int = 3) -> str:
     """`a.weight`, `a.bias` and 4 more."""
     names = dict.fromkeys(timeline.name(each) for each in storages)

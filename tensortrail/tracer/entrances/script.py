@@ -44,7 +44,7 @@ def script(path: str) -> Program:
             source = opened.read()
         code = compile(source, full, "exec", dont_inherit=True)
     except OSError as error:
-        raise NoProgram(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise NoProgram(f"{shown}: {_why_not_read(error, is_folder=shown != path)}") from error
     except ValueError as error:
         raise NoProgram(f"{path}: cannot be compiled: {error}") from error
     main = _main_module(full)
@@ -54,6 +54,12 @@ def script(path: str) -> Program:
         main.__spec__ = importlib.machinery.ModuleSpec("__main__", loader, origin=full)
         main.__package__ = ""
     return Program(code, main, shown, folder)
+
+
+def _why_not_read(error: OSError, *, is_folder: bool) -> str:
+    if is_folder and isinstance(error, FileNotFoundError):
+        return "the folder has no __main__.py"
+    return f"cannot be read: {error.strerror or error}"
 
 
 def module(name: str) -> Program:

@@ -9,12 +9,18 @@ from tensortrail.tracer.trail.outcome import KILLED
 def how_it_went(timeline: RunTimeline) -> list[str]:
     """`rehearsed on cuda`, `failed: ValueError (rank 1)`. That a process was killed is told among
     the problems, with the place where it was seen last."""
+    return [*conditions(timeline), *failures(timeline)]
+
+
+def conditions(timeline: RunTimeline) -> list[str]:
     devices = timeline.parts[0].header.get("rehearse")
-    told = [f"rehearsed on {devices}"] if devices else []
+    return [f"rehearsed on {devices}"] if devices else []
+
+
+def failures(timeline: RunTimeline) -> list[str]:
     ended = [each for each in timeline.gone() if each.how != KILLED]
-    if ended:
-        alone = len(timeline.parts) == 1
-        told.append(ended[0].how if alone else f"{ended[0].how} ({ended[0].process})")
+    alone = len(timeline.parts) == 1
+    told = [each.how if alone else f"{each.how} ({each.process})" for each in ended[:1]]
     if ended[1:]:
         told.append(f"{len(ended) - 1} more failed after it")
     return told

@@ -12,7 +12,7 @@ from tensortrail.findings import Finding, Fix
 from tensortrail.rules.shared.refused_memory import filled_of
 from tensortrail.rules.timeline import Event
 from tensortrail.tracer.explaining import memory_table
-from tensortrail.tracer.exports.how_it_went import how_it_went
+from tensortrail.tracer.exports.how_it_went import conditions, failures
 from tensortrail.tracer.exports.model_placements import Placed, placed
 from tensortrail.tracer.exports.page_findings import finding_at, preview, told_once
 from tensortrail.tracer.exports.page_numbers import LONGEST_TEXT, PageNumbers
@@ -92,7 +92,8 @@ class PageData(PageNumbers):
             "facts": {
                 key: str(header[key]) for key in ("cwd", "python", "torch") if header.get(key)
             },
-            "went": how_it_went(self.timeline),
+            "conditions": conditions(self.timeline),
+            "failures": failures(self.timeline),
             "trouble": list(self.timeline.trouble),
             "ends": [*unended(ends(self.timeline)), *parts_that_ended(self.timeline)],
             "dropped": dropped,

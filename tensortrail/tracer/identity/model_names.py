@@ -27,6 +27,11 @@ class ModelNames:
             return known[1]
         return type(module).__name__
 
+    def call(self, module: Module, name: str) -> None:
+        """What another object calls it, until it is seen in a variable."""
+        if self.of(module) == type(module).__name__:
+            self._known[id(module)] = (weakref.ref(module), name, False)
+
     def all(self) -> list[tuple[str, Module]]:
         """The models that are in a variable, by its name."""
         found = ((name, ref()) for ref, name, _ in self._known.values())

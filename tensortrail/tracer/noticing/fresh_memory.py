@@ -63,6 +63,8 @@ class FreshMemory:
         self._fresh: dict[int, Fresh] = {}
         self._away = 0
         self._left = 0
+        self.unsaved: dict[int, str] = {}
+        """Storages of buffers that no state dict has, with the class of their module."""
         self.gave_up = False
         """So many operations were looked at that no more are."""
 
@@ -169,7 +171,9 @@ class FreshMemory:
         if known is not None and known.then is not None:
             known.then(entry, op)
             return
-        facts = {"others": True} if _others_may_write() else None
+        facts: dict[str, Any] = {"others": True} if _others_may_write() else {}
+        if entry.number in self.unsaved:
+            facts["unsaved"] = self.unsaved[entry.number]
         self._notes.note(Did.UNWRITTEN, entry, op=op, facts=facts)
 
     def look(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:

@@ -69,6 +69,7 @@ class IncompleteLoads:
             "unused_count": len(load.unused),
             "count": len(load.missing),
             "file": load.file,
+            "all given": _in_all(weights.keys() - missing),
         }
         if load.scales:
             facts["scales"] = dict(sorted(load.scales.items())[:MOST_KEYS])
@@ -145,6 +146,12 @@ class IncompleteLoads:
     def at_end(self) -> None:
         if self._remove is not None:
             self._remove()
+
+
+def _in_all(names: Collection[str]) -> list[str]:
+    """The parts that the paths of all these weights have: that of one adapter, with its name."""
+    parts = [set(each.split(".")) for each in names]
+    return sorted(set.intersection(*parts)) if parts else []
 
 
 def _weights(module: Module) -> Iterator[tuple[str, Any]]:

@@ -51,7 +51,8 @@ class Difference:
     lies: str = ""
     why: str = ""
     instead: dict[str, str] = field(default_factory=dict)
-    """Entries of the map for the parts beside it, where one entry was for all of them."""
+    """Entries of the map for the parts beside it, where one entry was for all of them; for the
+    module of a weight that has an entry, and no hook."""
     storage: int = 0
     """The number of the weight's storage in the trail."""
 
@@ -193,8 +194,12 @@ def _elsewhere(
                 told.add(key)
                 why = f"tied to {', '.join(tied)}" if tied else ""
                 if each.place:
-                    lies = each.place
-                    yield Difference(ELSEWHERE, name, declared, lies, why, storage=each.storage)
+                    path = name.rpartition(".")[0]
+                    is_weight = entry == name and path and not (why or each.hook)
+                    instead = {path: declared} if is_weight else {}
+                    yield Difference(
+                        ELSEWHERE, name, declared, each.place, why, instead, each.storage
+                    )
                 else:
                     beside = _beside(model, entry or "", name.rpartition(".")[0], declared)
                     told_of = each.storage

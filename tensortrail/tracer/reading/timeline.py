@@ -155,6 +155,20 @@ class RunTimeline:
     def _given_name(self, storage: Storage) -> str:
         return name_of(self._by_label[storage.process], storage.number)
 
+    def _in_a_trail(self, storage: Storage) -> str:
+        """Its name, or what the line that failed with it calls it."""
+        return self._given_name(storage) or self._variables.get(storage.key) or self.name(storage)
+
+    @cached_property
+    def _variables(self) -> dict[tuple[str, int], str]:
+        """How lines that failed call the storages of their operands that have no name."""
+        return {
+            (event.process, given["storage"]): str(given["name"])
+            for event in self.events(Did.ERROR)
+            for given in event.facts.get("operands") or ()
+            if isinstance(given, dict) and given.get("storage") and given.get("name")
+        }
+
     def visits(self) -> Iterator[tuple[Site, int]]:
         """The lines of users and libraries, each with how many events it has."""
         for process in self.processes:
@@ -181,7 +195,7 @@ class RunTimeline:
 
     def steps(self, events: Sequence[Event]) -> tuple[Step, ...]:
         steps = (
-            Step(self.dressed(at), sentences.sentence(event, self.name))
+            Step(self.dressed(at), sentences.sentence(event, self._in_a_trail))
             for event in telling(events)
             if (at := event.site or event.by) is not None
         )

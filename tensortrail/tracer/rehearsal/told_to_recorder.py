@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.names_at_end import name_what_lives
+from tensortrail.tracer.noticing.variable_names import variable_of
 from tensortrail.tracer.rehearsal.operations.simulation import Simulation
 from tensortrail.tracer.rehearsal.streams.races import Listener
 from tensortrail.tracer.rehearsal.streams.uses import Use
@@ -49,7 +50,8 @@ def _read_early(recorder: Recorder) -> Callable[[Any, Any, int], None]:
     def early(func: Any, tensor: Any, index: int) -> None:
         entry = recorder.storages.entry(tensor)
         if not recorder.often(Did.EARLY, func, 1):
-            recorder.note(Did.EARLY, entry, op=func, facts={"device": f"cuda:{index}"})
+            facts = {"device": f"cuda:{index}", "variable": variable_of(tensor)}
+            recorder.note(Did.EARLY, entry, op=func, facts=facts)
 
     return early
 
@@ -58,7 +60,7 @@ def _refilled(recorder: Recorder) -> Callable[[Any, Any, int], None]:
     def refilled(func: Any, tensor: Any, index: int) -> None:
         entry = recorder.storages.entry(tensor)
         if not recorder.often(Did.EARLY, func, 2):
-            facts = {"device": f"cuda:{index}", "writes": True}
+            facts = {"device": f"cuda:{index}", "writes": True, "variable": variable_of(tensor)}
             recorder.note(Did.EARLY, entry, op=func, facts=facts)
 
     return refilled

@@ -221,7 +221,7 @@ CASES = (
           "ema_before_move.py:10"), rehearse="cuda", patched=False),
     Case("labels_first_gpu",
          ("DEV502", "was moved cpu -> cuda:0 by `Tensor.to` at labels_first_gpu.py:17",
-          "move it to cuda:1 instead"), rehearse="cuda:2", patched=False),
+          "to cuda:1 instead, where it is used"), rehearse="cuda:2", patched=False),
     Case("replaced_head",
          ("OFF105", "`net.head.weight`, which is on cpu, made at replaced_head.py:",
           "came into net after the hooks (accelerate.AlignDevicesHook)"),

@@ -89,7 +89,7 @@ WAITED = {
 def test_read_too_early(program: str, tmp_path: Path) -> None:
     seen = watched(tmp_path, START + program, "XFR601", rehearse="cuda:2")
     assert seen.only.severity is Severity.ERROR
-    assert "before its copy from cuda:0 is finished" in seen.only.message
+    assert "before its copy from cuda:0, made by" in seen.only.message
     assert "before the copy from cuda:0 was waited for" in seen.steps
 
 

@@ -29,7 +29,7 @@ def test_a_pinned_buffer_is_written_before_it_was_sent(tmp_path: Path, sends: st
         source = source.replace('x = staging.to("cuda", non_blocking=True)', sends)
         source = source.replace("for n", 'x = torch.empty(4, 8, device="cuda")\nfor n')
     seen = watched(tmp_path, source, CODE, rehearse=SIMULATED)
-    assert "before its copy to cuda:0 is finished" in seen.only.message
+    assert "before its copy to cuda:0, made by" in seen.only.message
 
 
 @pytest.mark.parametrize(

@@ -314,3 +314,35 @@ def test_what_a_plain_object_makes(tmp_path: Path) -> None:
     seen = watched(tmp_path, source, "DEV502", GPU)
     assert [(each.name, each.value) for each in seen.only.settings] == [("device", '"cuda:0"')]
     assert "moved" not in seen.only.message
+
+
+def test_a_loader_that_accelerate_was_not_given(tmp_path: Path) -> None:
+    pytest.importorskip("accelerate")
+    source = """\
+    import torch
+    from accelerate import Accelerator
+    from torch.utils.data import DataLoader
+    net = Accelerator().prepare(torch.nn.Linear(4, 1))
+    for batch in DataLoader(torch.ones(4, 4), 2):
+        net(batch)  # flagged
+    """
+    seen = watched(tmp_path, source, "DEV502", GPU)
+    assert "was prepared at program.py:4, and this loader was not" in seen.only.message
+    assert "pass the loader to `prepare` too at program.py:4" in str(seen.only.fixes)
+
+
+@pytest.mark.parametrize("copied", ["copy", "deepcopy"])
+def test_a_weight_that_moves_with_a_shallow_copy(copied: str, tmp_path: Path) -> None:
+    source = f"""\
+    import copy
+    import torch
+    net = torch.nn.Linear(4, 2)
+    twin = copy.{copied}(net)
+    twin.to("cuda")
+    net(torch.ones(1, 4)){"  # flagged" if copied == "copy" else ""}
+    """
+    seen = watched(tmp_path, source, "DEV502", GPU)
+    if copied == "copy":
+        assert ".weight` was moved to cuda:0 at program.py:5; a module and" in seen.only.message
+        assert "made by `copy.copy` at program.py:4, share it" in seen.only.message
+        assert "`copy.deepcopy` at program.py:4" in str(seen.only.fixes)

@@ -42,3 +42,16 @@ def test_a_generator_that_the_function_is_handed(tmp_path: Path) -> None:
 def test_a_generator_of_the_device(tmp_path: Path) -> None:
     program = f'import torch\nseeded = torch.Generator("cuda")\n{DRAW}'.replace("  # flagged", "")
     assert not watched(tmp_path, program, CODE, rehearse="cuda").found
+
+
+def test_a_loader_that_shuffles_on_the_default_device(tmp_path: Path) -> None:
+    program = (
+        "import torch\nfrom torch.utils.data import DataLoader\n"
+        'torch.set_default_device("cuda")\n'
+        "loader = DataLoader(torch.arange(4), batch_size=2, shuffle=True)\n"
+        "for batch in loader:  # flagged\n    pass\n"
+    )
+    seen = watched(tmp_path, program, CODE, rehearse="cuda")
+    assert "the DataLoader made at line 4 shuffles with a generator on the CPU" in seen.only.message
+    assert 'shuffle=True, generator=torch.Generator(device="cuda"))' in seen.fixed
+    runs_without_findings(tmp_path, seen.fixed, CODE, rehearse="cuda")

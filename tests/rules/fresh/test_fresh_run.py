@@ -241,6 +241,8 @@ def test_a_buffer_that_no_checkpoint_fills(tmp_path: Path) -> None:
     assert "program.py:12" in finding.message
     assert (finding.severity, finding.confidence) == (Severity.ERROR, Confidence.HIGH)
     assert "12: Net.scale made on cpu by torch.empty_like" in seen.steps
+    assert "as a buffer with `persistent=False`, it is in no state dict" in finding.message
+    assert "as the constructor of `Net` does" in str(finding.fixes)
 
 
 def test_fresh_memory_without_a_name(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tensortrail.findings import Severity
-from tests.rules.judged import found_in_package, severities_in_project, severity
+from tests.rules.judged import findings, found_in_package, severities_in_project, severity
 
 NOTE, WARNING, ERROR = Severity.NOTE, Severity.WARNING, Severity.ERROR
 
@@ -61,3 +61,13 @@ def test_a_function_that_is_exported_and_never_called(
         "run.py": f"from net.factory import create_both\n\nprint({call})\n",
     }
     assert severities_in_project(tmp_path, files, "OFF112") == [expected]
+
+
+def test_a_misspelled_keyword_that_the_rest_takes() -> None:
+    source = (
+        "def load(path, offload_param_device=None, **rest):\n    return path\n\n\n"
+        "def start(path, offload_param_device):\n"
+        "    return load(path, offload_params_device=offload_param_device)\n"
+    )
+    (found,) = findings("OFF112", source)
+    assert "has no parameter of that name, but `offload_param_device`" in found.message

@@ -39,6 +39,30 @@ def test_into_an_empty_dict(tmp_path: Path) -> None:
     assert "`0.bias`" in seen.only.message
 
 
+OPTIMIZER = """\
+adam = torch.optim.Adam(trained.parameters())
+trained(torch.ones(1, 8)).sum().backward()
+adam.step()
+dcp.save({"adam": adam.state_dict()}, checkpoint_id=folder + "/adam", no_dist=True)
+fresh = torch.optim.Adam(model.parameters())
+"""
+
+
+def test_the_state_of_an_optimizer_that_has_not_stepped(tmp_path: Path) -> None:
+    load = 'state = {"adam": fresh.state_dict()}\n' + LOAD.replace("kept", "adam")
+    seen = watched(tmp_path, HEAD + OPTIMIZER + load.replace("True)\n", "True)  # flagged\n"), CODE)
+    assert "finds `adam.state` empty and loads nothing into it" in seen.found[0].message
+    assert "`adam.state.0.exp_avg`" in seen.found[0].message
+    assert "get_optimizer_state_dict" in str(seen.found[0].fixes)
+
+
+def test_the_state_of_an_optimizer_that_has_stepped(tmp_path: Path) -> None:
+    step = "model(torch.ones(1, 8)).sum().backward()\nfresh.step()\n"
+    load = 'state = {"adam": fresh.state_dict()}\n' + LOAD.replace("kept", "adam")
+    given = 'fresh.load_state_dict(state["adam"])\n'
+    assert not watched(tmp_path, HEAD + OPTIMIZER + step + load + given, CODE).found
+
+
 GOOD = {
     "loaded": CLONES + LOAD + "model.load_state_dict(state)\n" + USE,
     "put in place": CLONES + LOAD + "model.load_state_dict(state, assign=True)\n" + USE,

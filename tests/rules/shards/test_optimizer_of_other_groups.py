@@ -45,6 +45,16 @@ def test_other_shapes(tmp_path: Path) -> None:
     assert "the loaded state has the shape 8x4 for a parameter of shape 16x4" in seen.only.message
 
 
+def test_another_order(tmp_path: Path) -> None:
+    source = (
+        "model = build(8)\nother = torch.optim.Adam([*model.parameters()][::-1])\n"
+        "other.load_state_dict(saved)  # flagged\nstep(model, other)\n"
+    )
+    seen = watched(tmp_path, HEAD + source, CODE)
+    assert "the saved shapes are those of its parameters in another order" in seen.only.message
+    assert "in the order in which they were" in str(seen.only.fixes)
+
+
 @pytest.mark.parametrize("kind", ["Adam", "SGD", "Adafactor", "AdamW"])
 def test_what_fits(kind: str, tmp_path: Path) -> None:
     source = HEAD.replace("Adam", kind) + (

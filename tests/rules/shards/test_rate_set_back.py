@@ -98,3 +98,39 @@ def test_a_scheduler_made_after_the_load(tmp_path: Path) -> None:
 ])  # fmt: skip
 def test_rates_that_go_on(resumed: str, tmp_path: Path) -> None:
     assert not watched(tmp_path, f"{HEAD}{resumed}step(optimizer)\n", CODE).found
+
+
+REPLACED = """\
+import torch
+from torch.optim.lr_scheduler import StepLR
+net = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+schedule = StepLR(optimizer, 1)
+for epoch in range(5):
+    if epoch == 1:
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    net(torch.ones(2, 4)).sum().backward()
+    optimizer.step()
+    schedule.step()  # flagged
+"""
+
+
+def test_a_schedule_of_an_optimizer_that_was_replaced(tmp_path: Path) -> None:
+    seen = watched(tmp_path, REPLACED, "SHD466")
+    assert "changes the learning rate of `SGD`, which makes no more steps" in seen.only.message
+    assert "another `SGD`, made at program.py:8, steps the same weights" in seen.only.message
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("lr=0.1)\n    net", "lr=0.1)\n        schedule = StepLR(optimizer, 1)\n    net"),
+        ("if epoch == 1", "if False"),
+        ("    optimizer.step()", "    if epoch != 2:\n        optimizer.step()"),
+    ],
+)
+def test_a_schedule_of_the_optimizer_that_steps(old: str, new: str, tmp_path: Path) -> None:
+    source = REPLACED.replace("  # flagged", "").replace(old, new)
+    if "epoch != 2" in new:
+        source = source.replace("if epoch == 1", "if False")
+    assert not watched(tmp_path, source, "SHD466").found

@@ -86,6 +86,29 @@ def test_activations_that_are_given_back_elsewhere(tmp_path: Path) -> None:
     assert "gives activations back on another device than they had" in run.explanation
 
 
+class Doubled(torch.autograd.Function):  # type: ignore[misc, name-defined]
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return torch.from_numpy(grad.cpu().numpy() * 2)
+
+
+def test_a_gradient_that_an_autograd_function_returns_elsewhere(tmp_path: Path) -> None:
+    run = tensortrail.trace(tmp_path / "run", rehearse="cuda")
+
+    def program() -> None:
+        net = nn.Linear(2, 2).cuda()
+        Doubled.apply(net(torch.ones(1, 2, device="cuda"))).sum().backward()
+
+    with pytest.raises(RuntimeError), run:
+        program()
+    assert f"`Doubled.backward` at {HERE}:" in run.explanation
+    assert "gets a gradient on cuda:0 and returns one on cpu" in run.explanation
+
+
 def test_a_call_without_the_buffers(tmp_path: Path) -> None:
     net = nn.BatchNorm1d(2).eval()
     skeleton = nn.BatchNorm1d(2).eval().to("meta")

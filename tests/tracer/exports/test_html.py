@@ -25,7 +25,7 @@ from tensortrail.findings import (
     Site,
     Step,
 )
-from tensortrail.rules.timeline import Did
+from tensortrail.rules.timeline import Did, Gone
 from tensortrail.tracer.exports import html, perfetto
 from tensortrail.tracer.exports.page_storages import FIRST, LAST, choose
 from tensortrail.tracer.reading.summary import Summary
@@ -306,6 +306,27 @@ def test_an_empty_run_has_a_page(browser: Browser, tmp_path: Path, monkeypatch: 
     assert browser.text("h1") == "train.py --fast"
     assert browser.text("#matches") == "0 storages"
     assert "The rules found nothing wrong" in browser.text("#findings")
+    assert not browser.complaints()
+
+
+def failed_run(tmp_path: Path, monkeypatch: Patch) -> RunTimeline:
+    timeline = Recording(tmp_path, monkeypatch).read()
+    monkeypatch.setattr(
+        RunTimeline, "gone", lambda _: [Gone("main", "failed: AssertionError", 1.0)]
+    )
+    return timeline
+
+
+def test_a_failed_run_has_its_failure(tmp_path: Path, monkeypatch: Patch) -> None:
+    run = data_of(page(failed_run(tmp_path, monkeypatch)))["run"]
+    assert (run["failures"], run["conditions"]) == (["failed: AssertionError"], [])
+
+
+@needs_browser
+def test_a_failed_run_says_so_first(browser: Browser, tmp_path: Path, monkeypatch: Patch) -> None:
+    shown(browser, page(failed_run(tmp_path, monkeypatch)), tmp_path)
+    assert browser.text("#run .facts").startswith("failed: AssertionError")
+    assert "no reason for this failure" in browser.text("#findings")
     assert not browser.complaints()
 
 

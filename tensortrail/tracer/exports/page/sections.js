@@ -1,7 +1,7 @@
 // The parts of the page that are text and tables.
 
 function overview() {
-  const { argv, started, seconds, events, facts, went, trouble, ends, dropped } = run;
+  const { argv, started, seconds, events, facts, conditions, failures, trouble, ends, dropped } = run;
   const fact = (value, what) => el("span", {}, el("b", {}, value), ` ${what}`);
   const notices = [...trouble, ...ends, ...data.sharedDevices];
   const lost = Object.entries(dropped).map(([kind, number]) => count(number, `${kind} event`));
@@ -9,13 +9,14 @@ function overview() {
   return el("section", { id: "run", "aria-label": "The run" },
     el("h1", {}, argv.join(" ") || "A recorded run"),
     el("div", { class: "facts" },
+      failures.map((each) => el("span", { class: "pill error" }, each)),
       el("span", {}, started), fact(duration(seconds), "long"),
       fact(events.toLocaleString("en"), events === 1 ? "event" : "events"),
       fact(data.processes.length, data.processes.length === 1 ? "process" : "processes"),
       fact(data.storagesInAll.toLocaleString("en"), data.storagesInAll === 1 ? "storage" : "storages"),
       facts.torch && el("span", {}, `torch ${facts.torch}`),
       facts.python && el("span", {}, `Python ${facts.python}`),
-      went.map((each) => el("span", {}, each))),
+      conditions.map((each) => el("span", {}, each))),
     notices.map((each) => el("p", { class: "notice" }, each)),
     el("div", { class: "devices" }, run.devices.map(deviceCard)));
 }
@@ -31,7 +32,10 @@ function deviceCard(use) {
 }
 
 function findings() {
-  const lead = data.findings.length ? "" : "The rules found nothing wrong in this run.";
+  const nothing = run.failures.length
+    ? "The rules found no reason for this failure in what was recorded."
+    : "The rules found nothing wrong in this run.";
+  const lead = data.findings.length ? "" : nothing;
   return section("findings", "Findings", data.findings.length ? count(data.findings.length, "finding") : "none", lead,
     el("div", { class: "stack" }, data.findings.map(findingCard)));
 }

@@ -34,6 +34,7 @@ def _offloading(recorder: Recorder, name: str) -> Around:
 def _named(recorder: Recorder, pipeline: Any) -> None:
     for name, part in pipeline.components.items():
         if isinstance(part, Module):
+            recorder.models.call(part, name)
             recorder.name_module(part, name)
 
 

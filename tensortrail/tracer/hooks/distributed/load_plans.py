@@ -8,7 +8,7 @@ import torch
 
 from tensortrail.rules.timeline import Did
 from tensortrail.tracer.events.recorder import Recorder
-from tensortrail.tracer.hooks.shared.checkpoint_tensors import tensors_below
+from tensortrail.tracer.hooks.shared.checkpoint_tensors import empty_below, tensors_below
 from tensortrail.tracer.identity.inner_tensors import device_of
 
 MOST_MISSING = 100
@@ -64,16 +64,18 @@ class Planned:
                 recorder.note(Did.HOOK, entry, op="dcp.load", facts=facts)
 
     def tell_empty(self, recorder: Recorder, path: str) -> None:
-        """The load was given nothing to fill."""
-        if self._asked or not self._saved:
-            return
-        facts = {
-            "said": "nothing to fill: nothing is loaded",
-            "path": path,
-            "unfilled": tuple(sorted(self._saved)[:MOST_MISSING]),
-            "count": len(self._saved),
-        }
-        recorder.note(Did.HOOK, op="dcp.load", facts=facts)
+        """The load was given nothing to fill, as a whole or in one of its dicts."""
+        for part in empty_below(self.target) if self._asked else ("",):
+            left = sorted(key for key in self._saved if key.startswith(part and f"{part}."))
+            if left:
+                facts = {
+                    "said": "nothing to fill: nothing is loaded",
+                    "path": path,
+                    "part": part,
+                    "unfilled": tuple(left[:MOST_MISSING]),
+                    "count": len(left),
+                }
+                recorder.note(Did.HOOK, op="dcp.load", facts=facts)
 
     def tell_refused(self, recorder: Recorder, path: str) -> None:
         """The load raised, and the checkpoint lacks some of what was asked for."""

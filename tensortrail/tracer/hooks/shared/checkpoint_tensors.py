@@ -63,6 +63,16 @@ def _below(data: Any, key: str, depth: int, seen: set[int] | None) -> Iterator[t
             yield from _below(value, f"{key}.{name}" if key else name, depth + 1, seen)
 
 
+def empty_below(data: Any, key: str = "", depth: int = 0) -> Iterator[str]:
+    """The dotted keys of empty dicts in nested plain ones."""
+    for name, value in list(dict.items(data)) if issubclass(type(data), dict) else ():
+        below = f"{key}.{name}" if key else str(name)
+        if type(value) is dict and not value:
+            yield below
+        elif depth < DEEPEST:
+            yield from empty_below(value, below, depth + 1)
+
+
 def _held(data: Any, kind: type, seen: set[int] | None) -> Iterator[tuple[str, Any]]:
     if issubclass(kind, dict):
         yield from ((str(name), value) for name, value in list(dict.items(data)))

@@ -96,6 +96,11 @@ def _nothing_to_move(recorder: Recorder, module: Module, went: str) -> None:
 
 def _emptied(recorder: Recorder, result: Any, module: Module, **options: Any) -> None:
     recorder.fresh_memory.made_module(tensor for _, tensor in owned(module))
+    for _, part in parts(module):
+        for name in part._non_persistent_buffers_set:
+            entry = recorder.storages.entry(part._buffers.get(name))
+            if entry is not None:
+                recorder.fresh_memory.unsaved[entry.number] = type(part).__name__
 
 
 def _swapping(recorder: Recorder) -> Around:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from torch import Tensor
@@ -29,6 +31,8 @@ from tensortrail.tracer.patching.patches import Around, Patches
 LIBRARY = "torch"
 NO_LEAF = "can't optimize a non-leaf Tensor"
 EMPTY = "got an empty parameter list"
+MOST_APART = 50
+"""Parameters whose state does not fit that are noted."""
 
 
 def install(recorder: Recorder, patches: Patches) -> None:
@@ -184,16 +188,25 @@ def _other_class(recorder: Recorder, optimizer: Optimizer, error: KeyError, made
 def _other_shapes(recorder: Recorder, optimizer: Optimizer, made: Any) -> None:
     """State is given to parameters in their order, whatever shapes they have. Plain optimizers keep
     it in the shape of the parameter."""
-    for weight, state in list(optimizer.state.items()):
-        average = state.get("exp_avg", state.get("momentum_buffer")) if state else None
-        if average is None or type(average) not in PLAIN or type(weight) not in PLAIN:
-            continue
-        if average.shape != weight.shape:
+    pairs = list(_averages(optimizer))
+    apart = [(average, weight) for average, weight in pairs if average.shape != weight.shape]
+    averages, weights = ([each[side].shape for each in pairs] for side in (0, 1))
+    for number, (average, weight) in enumerate(apart[:MOST_APART]):
+        facts: dict[str, Any] = {"does not fit": True}
+        if number == 0:
             facts = {
                 "shapes": [list(average.shape), list(weight.shape)],
+                "reordered": Counter(averages) == Counter(weights),
                 "optimizer": type(optimizer).__name__,
                 "made": list(made or ()),
             }
-            entry = recorder.storages.entry(weight)
-            recorder.note(Did.HOOK, entry, op="Optimizer.load_state_dict", facts=facts)
-            return
+        entry = recorder.storages.entry(average)
+        recorder.note(Did.HOOK, entry, op="Optimizer.load_state_dict", facts=facts)
+
+
+def _averages(optimizer: Optimizer) -> Iterator[tuple[Tensor, Tensor]]:
+    """What is kept of the gradients of each parameter, with the parameter."""
+    for weight, state in list(optimizer.state.items()):
+        average = state.get("exp_avg", state.get("momentum_buffer")) if state else None
+        if average is not None and type(average) in PLAIN and type(weight) in PLAIN:
+            yield average, weight

@@ -13,6 +13,7 @@ from tensortrail.tracer.noticing.escaped.copied_graphs import copied_graph
 from tensortrail.tracer.noticing.escaped.dropped_labels import dropped_labels
 from tensortrail.tracer.noticing.escaped.ended_senders import ended_sender
 from tensortrail.tracer.noticing.escaped.failed_ranks import failed_rank
+from tensortrail.tracer.noticing.escaped.foreign_gradients import foreign_gradient
 from tensortrail.tracer.noticing.escaped.half_weights import half_weights
 from tensortrail.tracer.noticing.escaped.hooked_activations import hooked_activation
 from tensortrail.tracer.noticing.escaped.hooked_outputs import hooked_output
@@ -32,6 +33,7 @@ from tensortrail.tracer.noticing.escaped.other_saved_sizes import other_saved_si
 from tensortrail.tracer.noticing.escaped.parallel_models import parallel_model
 from tensortrail.tracer.noticing.escaped.pickled_functions import pickled_function
 from tensortrail.tracer.noticing.escaped.plain_states import plain_state
+from tensortrail.tracer.noticing.escaped.recompiled_values import recompiled_value
 from tensortrail.tracer.noticing.escaped.recomputed_states import recomputed_state
 from tensortrail.tracer.noticing.escaped.refused_sizes import refused_size
 from tensortrail.tracer.noticing.escaped.results_not_models import result_not_model
@@ -39,12 +41,14 @@ from tensortrail.tracer.noticing.escaped.several_losses import several_losses
 from tensortrail.tracer.noticing.escaped.shared_files import shared_file
 from tensortrail.tracer.noticing.escaped.specialised_sizes import specialised_size
 from tensortrail.tracer.noticing.escaped.spread_weights import spread_weight
+from tensortrail.tracer.noticing.escaped.traced_devices import traced_device
 from tensortrail.tracer.noticing.escaped.uncompiled_lines import uncompiled_line
 from tensortrail.tracer.noticing.escaped.unguarded_mains import unguarded_main
 from tensortrail.tracer.noticing.escaped.unsaved_arguments import unsaved_arguments
 from tensortrail.tracer.noticing.escaped.unused_parameters import unused_parameters
 from tensortrail.tracer.noticing.escaped.unwaited_saves import unwaited_save
 from tensortrail.tracer.noticing.escaped.used_up_steps import used_up_steps
+from tensortrail.tracer.noticing.escaped.vmapped_writes import vmapped_write
 from tensortrail.tracer.noticing.escaped.worker_graphs import worker_graph
 
 LOOKS: tuple[Callable[[BaseException, Storages], dict[str, Any] | None], ...] = (
@@ -79,14 +83,18 @@ LOOKS: tuple[Callable[[BaseException, Storages], dict[str, Any] | None], ...] = 
     used_up_steps,
     unwaited_save,
     failed_rank,
+    foreign_gradient,
     hooked_activation,
     late_item,
     left_folder,
     meshes_apart,
     plain_state,
+    recompiled_value,
     refused_size,
     shared_file,
     result_not_model,
+    traced_device,
+    vmapped_write,
 )
 
 

@@ -10,10 +10,11 @@ from tensortrail.findings import Edit, Fix, Site
 from tensortrail.rules import Event, Timeline
 from tensortrail.rules.shared.failures import errors
 from tensortrail.rules.shared.mends import edited, source_of, statement_of
-from tensortrail.rules.shared.objects import called, keyword
+from tensortrail.rules.shared.objects import all_given, called, keyword
 from tensortrail.rules.unchanging import unchanging
 
 _REFUSED = re.compile(r"Expected a '(\w+)' device type for generator but found '(\w+)'")
+_SAMPLERS = "torch/utils/data/"
 _MAKERS = ("Generator", "manual_seed")
 
 
@@ -26,6 +27,8 @@ class Refused:
     """How the program calls the generator; empty if its line does not tell."""
     maker: ast.Call | None = None
     """What made it: `torch.Generator()`, or `torch.manual_seed(0)`."""
+    loader: ast.Call | None = None
+    """What made the DataLoader that shuffles with it, if the program gave it none."""
 
 
 def refused_generators(timeline: Timeline) -> Iterator[Refused]:
@@ -36,6 +39,13 @@ def refused_generators(timeline: Timeline) -> Iterator[Refused]:
 
 
 def on_the_device(timeline: Timeline, site: Site | None, refused: Refused) -> Fix:
+    if site is not None and refused.loader is not None:
+        given = f'generator=torch.Generator(device="{refused.wanted}")'
+        last = all_given(refused.loader)[-1]
+        more = f"{source_of(timeline, site.file, last)}, {given}"
+        return edited(
+            timeline, f"give the loader `{given}`", timeline.replace(site.file, last, more)
+        )
     text = (
         f'make it one of that device, `torch.Generator(device="{refused.wanted}")`, or draw on the '
         f"{_spoken(refused.given)} and move the result, which gives the same numbers on every "
@@ -49,6 +59,9 @@ def on_the_device(timeline: Timeline, site: Site | None, refused: Refused) -> Fi
 
 def spoken(refused: Refused) -> str:
     """The generator, and where it comes from."""
+    if refused.loader is not None:
+        made = f"the DataLoader made at line {refused.loader.lineno}"
+        return f"{made} shuffles with a generator on the {_spoken(refused.given)}"
     name = f"`{refused.name}`" if refused.name else "the generator"
     made = f", made at line {refused.maker.lineno}," if refused.maker is not None else ""
     return f"{name}{made} is on the {_spoken(refused.given)}"
@@ -63,8 +76,12 @@ def _refused(timeline: Timeline, events: Sequence[Event], wanted: str, given: st
     statement = statement_of(timeline, site)
     passed = _passed(statement) if statement is not None else None
     tree = timeline.tree(site.file) if site is not None else None
-    if tree is None or passed is None:
+    if tree is None or site is None:
         return Refused(events, wanted, given)
+    if passed is None:
+        shuffles = events[0].by is not None and _SAMPLERS in events[0].by.file.replace("\\", "/")
+        loader = _loader(tree, site.line) if shuffles else None
+        return Refused(events, wanted, given, loader=loader)
     inline = _maker_in(passed)
     name = "" if inline is not None else ast.unparse(passed)
     return Refused(events, wanted, given, name, inline or _made(tree, name, passed.lineno))
@@ -74,6 +91,21 @@ def _passed(statement: ast.stmt) -> ast.expr | None:
     calls = (each for each in ast.walk(statement) if isinstance(each, ast.Call))
     given = (keyword(call, "generator") for call in calls)
     return next((each for each in given if each is not None), None)
+
+
+def _loader(tree: ast.Module, line: int) -> ast.Call | None:
+    """What made the DataLoader that the line goes through."""
+    here = {
+        each.id for each in ast.walk(tree) if isinstance(each, ast.Name) and each.lineno == line
+    }
+    found = [
+        each.value
+        for each in ast.walk(tree)
+        if isinstance(each, ast.Assign) and isinstance(each.value, ast.Call)
+        if called(each.value).endswith("DataLoader") and all_given(each.value)
+        if here.intersection(map(ast.unparse, each.targets))
+    ]
+    return found[0] if len(found) == 1 else None
 
 
 def _made(tree: ast.Module, name: str, before: int) -> ast.Call | None:

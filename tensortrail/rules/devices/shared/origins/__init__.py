@@ -19,13 +19,14 @@ from tensortrail.rules.devices.shared.origins import (
     on_other_gpu,
     optimizer_state,
     read,
+    shallow,
     tied,
     unsaved,
 )
 from tensortrail.rules.devices.shared.origins.case import Case, Origin
 
-WAYS = (left_out.origin, tied.origin, hidden.origin, unsaved.origin, gradient.origin,
-        computed.origin, optimizer_state.origin, copied.origin, assigned.origin,
+WAYS = (left_out.origin, shallow.origin, tied.origin, hidden.origin, unsaved.origin,
+        gradient.origin, computed.origin, optimizer_state.origin, copied.origin, assigned.origin,
         copy_dropped.origin, from_loader.origin, made.origin, made_inside.origin, read.origin,
         moved.origin, on_other_gpu.origin, kept.origin, captured.origin)  # fmt: skip
 """The ones that tell most stand first."""

@@ -8,9 +8,11 @@ from tensortrail.findings import Fix, Safety
 from tensortrail.rules.devices.shared.origins.case import Case, Origin, advice
 from tensortrail.rules.shared.device_names import device_here
 from tensortrail.rules.shared.lines import where
+from tensortrail.rules.shared.operands import operands
 from tensortrail.rules.timeline import Did, Event
 
 OP = "DataLoader"
+PREPARES = "Accelerator.prepare_model"
 
 
 def origin(case: Case) -> Origin | None:
@@ -22,12 +24,29 @@ def origin(case: Case) -> Origin | None:
     came = f"{which} came out of the DataLoader{where(last)} on {case.odd.device}"
     if beside is None:
         wanted = case.wanted or "where the module is"
-        return Origin(f"{came}, and nothing moved it to {wanted}", fixes=(_moved(case, last),))
+        nothing = f"{came}, and nothing moved it to {wanted}"
+        if (prepared := _prepared(case)) is not None:
+            why = f"{nothing}: the model was prepared{where(prepared)}, and this loader was not"
+            return Origin(
+                why, fixes=(advice(f"pass the loader to `prepare` too{where(prepared)}"),)
+            )
+        return Origin(nothing, fixes=(_moved(case, last),))
     name, move = beside
     why = f"{came}, and only other parts of it were moved: {name}{where(move)}"
     nested = last.facts.get("form") == "nested"
     fix = advice(f"move {part} too{where(move)}") if nested else _moved(case, last)
     return Origin(why, fixes=(fix,))
+
+
+def _prepared(case: Case) -> Event | None:
+    """The move of another operand by accelerate, which also prepares loaders that bring batches to
+    the device."""
+    storages = (each.storage for each in operands(case.timeline, case.event))
+    for storage in filter(None, storages):
+        for event in case.timeline.history(storage, case.event):
+            if event.did is Did.MOVE and event.by and event.by.function == PREPARES:
+                return event
+    return None
 
 
 def _part(event: Event) -> str:
