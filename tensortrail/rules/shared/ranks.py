@@ -6,8 +6,8 @@ import ast
 import copy
 
 from tensortrail.patterns import pattern
-from tensortrail.rules.shared.objects import called, is_self, last_name
-from tensortrail.rules.shared.origins import behind
+from tensortrail.rules.shared.objects import called, last_name
+from tensortrail.rules.shared.origins import behind, kept_behind
 from tensortrail.rules.view import Module
 
 _RANK = pattern(
@@ -56,19 +56,10 @@ def _shown(module: Module, test: ast.expr) -> str:
     ranks = {
         ast.unparse(each)
         for each in ast.walk(test)
-        if isinstance(each, (ast.Name, ast.Attribute)) and _gives_rank(module, _made(module, each))
+        if isinstance(each, (ast.Name, ast.Attribute))
+        and _gives_rank(module, kept_behind(module, each))
     }
     return ast.unparse(_Named(ranks).visit(copy.deepcopy(test)) if ranks else test)
-
-
-def _made(module: Module, node: ast.Name | ast.Attribute) -> ast.expr:
-    """What the variable was bound to, or the attribute of the object in its class."""
-    if isinstance(node, ast.Name) or not is_self(node.value):
-        return behind(module, node)
-    members = module.members(node.attr, module.class_of(node))
-    stores = [each for each in members if isinstance(each.ctx, ast.Store)]
-    stored = module.parent(stores[0]) if len(stores) == 1 else None
-    return stored.value if isinstance(stored, ast.Assign) else node
 
 
 class _Named(ast.NodeTransformer):

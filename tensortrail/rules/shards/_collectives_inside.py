@@ -1,0 +1,91 @@
+"""Collectives that a call comes to in the functions of the project."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+
+from tensortrail.patterns import pattern
+from tensortrail.rules import Guard, Module
+from tensortrail.rules.shards._of_all_ranks import made_by_all
+from tensortrail.rules.shared.callees import asked_of_callee
+from tensortrail.rules.shared.functions import called_here, outermost_function
+from tensortrail.rules.shared.objects import called, calls_in
+from tensortrail.rules.shared.ranks import asks_for_rank, mentions_rank
+
+_OF_ANY_RUN = pattern(r"is_initialized|is_available|world_size|num_processes|is_distributed")
+"""What is asked only to tell a run of several processes from one of a single process."""
+
+
+def come_to_collectives(module: Module) -> Iterator[tuple[ast.Call, frozenset[str]]]:
+    """Calls under a condition on the rank whose function makes collectives, unless the other
+    processes make one of these too."""
+    seen: set[ast.Call] = set()
+    for branch in module.branches():
+        if any(asks_for_rank(module, each.test) for each in branch.guards):
+            for call in (each for part in branch.body for each in calls_in(module, part)):
+                inside = frozenset[str]() if call in seen else collectives_inside(module, call)
+                seen.add(call)
+                if inside and not _others_join(module, call, inside):
+                    yield call, inside
+
+
+def _others_join(module: Module, call: ast.Call, inside: frozenset[str]) -> bool:
+    """A call under another condition on the rank, or the other answer to the same, comes to one of
+    these collectives."""
+    own = _asked(module, call)
+    for other in module.nodes(ast.Call, outermost_function(module, call)):
+        asked = _asked(module, other)
+        if asked - own and inside & (collectives_inside(module, other) | {called(other)}):
+            return True
+    return False
+
+
+def _asked(module: Module, call: ast.Call) -> frozenset[tuple[str, bool]]:
+    """The conditions on the rank before it."""
+    return frozenset(
+        (module.text(each.test), each.holds)
+        for each in module.guards_of(call)
+        if asks_for_rank(module, each.test) or mentions_rank(module, each.test)
+    )
+
+
+def collectives_inside(module: Module, call: ast.Call) -> frozenset[str]:
+    """Those that the called function makes whenever it runs in one of several processes."""
+    return asked_of_callee(module, call, _made) or frozenset()
+
+
+def _made(module: Module, function: ast.AST) -> frozenset[str]:
+    return _with_callees(module, function, _made_by_next)
+
+
+def _made_by_next(module: Module, function: ast.AST) -> frozenset[str]:
+    return _with_callees(module, function, _made_itself)
+
+
+def _with_callees(
+    module: Module, function: ast.AST, question: Callable[[Module, ast.AST], frozenset[str]]
+) -> frozenset[str]:
+    found = _made_itself(module, function)
+    if not found:
+        for call in _always(module, module.nodes(ast.Call, function), function):
+            found |= asked_of_callee(module, call, question) or frozenset()
+    return found
+
+
+def _made_itself(module: Module, function: ast.AST) -> frozenset[str]:
+    return frozenset(map(called, _always(module, made_by_all(module), function)))
+
+
+def _always(module: Module, calls: Iterable[ast.Call], function: ast.AST) -> Iterator[ast.Call]:
+    for call in calls:
+        if module.function_of(call) is function and all(
+            _holds_in_any_run(module, each) for each in module.guards_of(call)
+        ):
+            yield call
+
+
+def _holds_in_any_run(module: Module, guard: Guard) -> bool:
+    asked = (called_here(module, each) for each in calls_in(module, guard.test))
+    texts = [module.text(each) for each in (guard.test, *asked) if each is not None]
+    return any(_OF_ANY_RUN.search(each) for each in texts)
