@@ -6,18 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from tensortrail.patterns import pattern
+from tensortrail.rules.shared.collectives import GROUP_AT
 from tensortrail.rules.shared.objects import called, is_self, is_true, keyword, receiver
 from tensortrail.rules.shared.origins import kept_behind
 from tensortrail.rules.view import Module
 
-_COLLECTIVES = {
-    "all_reduce": 2, "all_gather": 2, "all_gather_into_tensor": 2, "all_gather_single": 2,
-    "all_gather_object": 2, "all_to_all": 2, "all_to_all_single": 4, "barrier": 0, "broadcast": 2,
-    "broadcast_object_list": 2, "gather": 3, "gather_object": 3, "monitored_barrier": 0,
-    "reduce": 3, "reduce_scatter": 3, "reduce_scatter_single": 3, "reduce_scatter_tensor": 3,
-    "scatter": 3, "scatter_object_list": 3,
-}  # fmt: skip
-"""Of `torch.distributed`, with the position of the group."""
 _OF_ACCELERATORS = frozenset(
     "save_state load_state gather gather_for_metrics reduce wait_for_everyone get_state_dict "
     "pad_across_processes".split()
@@ -40,7 +33,7 @@ _OF_FSDP = tuple(
 
 def made_by_all(module: Module) -> Iterator[ast.Call]:
     """Calls in which each process waits for all others."""
-    for name, position in _COLLECTIVES.items():
+    for name, position in GROUP_AT.items():
         for call in module.calls(f"torch.distributed.{name}"):
             if module.argument(call, position, "group") is None:
                 yield call
