@@ -21,7 +21,7 @@ from tensortrail.rules.shared.objects import (
 from tensortrail.rules.shared.values import reads_values
 from tensortrail.rules.view import Module
 
-_WAITS = re.compile(r"sync|wait|barrier|fence|recv|send", re.IGNORECASE)
+_WAITS = re.compile(r"sync|wait|barrier|fence|recv|send|record", re.IGNORECASE)
 
 
 def read_in_flight(module: Module, started: Begun, uses: list[ast.expr]) -> ast.expr | None:
@@ -75,8 +75,15 @@ def _reads(module: Module, started: Begun) -> Iterator[ast.expr]:
             continue
         if isinstance(use.ctx, ast.Store):
             return
-        if reads_values(module, use) and not _is_kept(module, use):
+        other = _is_kept(module, use) or _is_apart(module, started.call, use)
+        if reads_values(module, use) and not other:
             yield use
+
+
+def _is_apart(module: Module, call: ast.Call, use: ast.expr) -> bool:
+    """No run comes to both: a condition holds for one, and not for the other."""
+    here = {(module.text(each.test), each.holds) for each in module.guards_of(call)}
+    return any((module.text(e.test), not e.holds) in here for e in module.guards_of(use))
 
 
 def _is_kept(module: Module, use: ast.expr) -> bool:

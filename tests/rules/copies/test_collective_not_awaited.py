@@ -35,6 +35,8 @@ def flagged(*body: str) -> list[int]:
         ((BEGUN, "dist.barrier()", "return x + 1"), []),
         ((BEGUN, "print(x.shape)", "x = flag + 1", "return x"), [1]),
         ((BEGUN, "y = x", "dist.barrier()"), []),
+        ((f"if flag: work = {BEGUN}", "if not flag: x.add_(1)", "if flag: work.wait()"), []),
+        ((BEGUN, "done = flag.record_event()", "return x + 1, done"), []),
     ],
 )
 def test_who_waits(body: tuple[str, ...], expected: list[int]) -> None:
