@@ -18,6 +18,7 @@ from tensortrail.rules.shared.objects import (
     root_of,
     within,
 )
+from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.shared.values import reads_values
 from tensortrail.rules.view import Module
 
@@ -96,8 +97,8 @@ def _is_kept(module: Module, use: ast.expr) -> bool:
 
 def _names(module: Module, started: Begun) -> set[str]:
     """The variable of the tensor; of one that a loop goes through the list too."""
-    root = root_of(started.filled)
-    names = {root.id} if isinstance(root, ast.Name) else set()
+    roots = (root_of(started.filled), root_of(behind(module, root_of(started.filled))))
+    names = {each.id for each in roots if isinstance(each, ast.Name)}
     for up in module.ancestors(started.call):
         loops = [up] if isinstance(up, ast.For) else getattr(up, "generators", [])
         for loop in loops:

@@ -10,7 +10,6 @@ from tensortrail.rules.shared.collectives import GROUP_AT
 from tensortrail.rules.shared.functions import called_here, own_returns, parameters
 from tensortrail.rules.shared.objects import (
     called,
-    is_name,
     is_self,
     is_true,
     receiver,
@@ -68,7 +67,11 @@ def _filled_by(module: Module, function: FunctionNode) -> tuple[int, str] | None
 
 
 def is_begun(module: Module, call: ast.Call) -> bool:
-    return any(each.call is call for each in begun(module))
+    return call in module.once(_calls_begun, module.top)
+
+
+def _calls_begun(module: Module, _: ast.AST) -> set[ast.Call]:
+    return {each.call for each in begun(module)}
 
 
 def handle_uses(module: Module, started: Begun) -> list[ast.expr] | None:
@@ -81,7 +84,7 @@ def handle_uses(module: Module, started: Begun) -> list[ast.expr] | None:
         above = module.parent(above)
     target = above.targets[0] if isinstance(above, ast.Assign) else _list_given(module, above)
     if isinstance(target, ast.Name):
-        return _loads(module, target, started.call)
+        return _uses(module, target, started.call)
     if isinstance(target, ast.Attribute) and is_self(target.value):
         reads: list[ast.expr] = [
             each for each in module.members(target.attr) if _is_read(module, each, started)
@@ -99,16 +102,27 @@ def _list_given(module: Module, above: ast.AST | None) -> ast.expr | None:
     return owner if is_kept and is_own else None
 
 
-def _loads(module: Module, target: ast.Name, call: ast.Call) -> list[ast.expr]:
-    function = module.function_of(call)
-    uses = module.uses(target.id, function) if function is not None else module.uses(target.id)
-    return [each for each in uses if is_name(each, target.id) and _is_use(module, each, call)]
+def _uses(module: Module, target: ast.Name, call: ast.Call) -> list[ast.expr] | None:
+    """Of the variable, and of the list that it is put into."""
+    found: list[ast.expr] = []
+    for use in module.uses(target.id, module.function_of(call) or module.top):
+        if not isinstance(use.ctx, ast.Load) or within(use, call, module):
+            continue
+        above, made = module.parent(use), module.value_of(use).origins
+        kept = _list_given(module, above) if isinstance(above, ast.Call) else None
+        if isinstance(kept, ast.Name):
+            within_list = _uses(module, kept, call) if kept.id != target.id else None
+            if within_list is None:
+                return None
+            found += within_list
+        elif not made or any(_holds(module, each, call) for each in made):
+            found += [] if isinstance(above, ast.Attribute) and above.attr in KEEPS else [use]
+    return found
 
 
-def _is_use(module: Module, use: ast.Name, call: ast.Call) -> bool:
-    above = module.parent(use)
-    appends = isinstance(above, ast.Attribute) and above.attr in KEEPS
-    return isinstance(use.ctx, ast.Load) and not appends and not within(use, call, module)
+def _holds(module: Module, made: ast.AST, call: ast.Call) -> bool:
+    """What the variable was bound to has the handle, or is a list, which may get it."""
+    return isinstance(made, (ast.List, ast.ListComp)) or within(call, made, module)
 
 
 def _is_read(module: Module, member: ast.Attribute, started: Begun) -> bool:

@@ -11,6 +11,7 @@ from tensortrail.rules.shards._of_all_ranks import made_by_all
 from tensortrail.rules.shared.callees import asked_of_callee
 from tensortrail.rules.shared.functions import called_here, outermost_function
 from tensortrail.rules.shared.objects import called, calls_in
+from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.shared.ranks import asks_for_rank, mentions_rank
 
 _OF_ANY_RUN = pattern(r"is_initialized|is_available|world_size|num_processes|is_distributed")
@@ -86,6 +87,7 @@ def _always(module: Module, calls: Iterable[ast.Call], function: ast.AST) -> Ite
 
 
 def _holds_in_any_run(module: Module, guard: Guard) -> bool:
-    asked = (called_here(module, each) for each in calls_in(module, guard.test))
-    texts = [module.text(each) for each in (guard.test, *asked) if each is not None]
+    test = behind(module, guard.test)
+    asked = (called_here(module, each) for each in calls_in(module, test))
+    texts = [module.text(each) for each in (test, *asked) if each is not None]
     return any(_OF_ANY_RUN.search(each) for each in texts)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tensortrail.rules.shards._wrapped import PREFIXES
 from tensortrail.rules.shared.callees import asked_of_callee
 from tensortrail.rules.shared.functions import own_returns
-from tensortrail.rules.shared.objects import called, is_constant, is_name
+from tensortrail.rules.shared.objects import called, is_name
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.view import FunctionNode, Module
 
@@ -44,7 +44,7 @@ def _cut_in_place(module: Module, state: ast.Name) -> frozenset[str]:
     function = module.function_of(state)
     for call in module.calls(_CONSUMES, inside=function):
         if len(call.args) > 1 and is_name(call.args[0], state.id):
-            return _written(call.args[1])
+            return _written(module, call.args[1])
     cut = [_cut_by(module, each) for each in _keys_stored(module, state, function)]
     return frozenset.intersection(*cut) if cut else frozenset()
 
@@ -63,12 +63,13 @@ def _cut_by(module: Module, key: ast.expr) -> frozenset[str]:
     match key:
         case ast.IfExp(test=test, body=body):
             return _cut_by(module, body) if _asks_how_it_begins(test) else frozenset()
-        case ast.Call(args=[prefix, by, *_]) if called(key) == "replace" and is_constant(by, ""):
-            return _written(prefix)
+        case ast.Call(args=[prefix, by, *_]) if called(key) == "replace":
+            gone = module.value_of(by).constant == ""
+            return _written(module, prefix) if gone else frozenset()
         case ast.Call(args=[prefix]) if called(key) == "removeprefix":
-            return _written(prefix)
+            return _written(module, prefix)
         case ast.Subscript(slice=ast.Slice(lower=ast.Call(args=[prefix]) as length)):
-            return _written(prefix) if called(length) == "len" else frozenset()
+            return _written(module, prefix) if called(length) == "len" else frozenset()
         case ast.Subscript(slice=ast.Slice(lower=ast.Constant(value=length), upper=None)):
             return frozenset(each for each in PREFIXES.values() if len(each) == length)
         case ast.Name():
@@ -96,6 +97,6 @@ def _asks_how_it_begins(test: ast.expr) -> bool:
     return isinstance(test, ast.Call) and called(test) == "startswith"
 
 
-def _written(prefix: ast.expr) -> frozenset[str]:
-    text = prefix.value if isinstance(prefix, ast.Constant) else None
+def _written(module: Module, prefix: ast.expr) -> frozenset[str]:
+    text = module.value_of(prefix).constant
     return frozenset({text}) if isinstance(text, str) and text.endswith(".") else frozenset()
