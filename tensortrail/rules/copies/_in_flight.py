@@ -12,6 +12,7 @@ from tensortrail.rules.shared.functions import names_of_parameters
 from tensortrail.rules.shared.objects import (
     called,
     is_before,
+    is_of_torch,
     is_self,
     names_in,
     receiver,
@@ -88,17 +89,24 @@ def _is_apart(module: Module, call: ast.Call, use: ast.expr) -> bool:
 
 
 def _is_kept(module: Module, use: ast.expr) -> bool:
-    """It gets another name, or goes into a list or another exchange, which comes after this one."""
-    if isinstance(module.parent(use), ast.Assign):
+    """It gets another name, or goes into a list, into a function that may only keep it, or into
+    another exchange, which comes after this one."""
+    above = module.parent(use)
+    above = module.parent(above) if isinstance(above, ast.keyword) else above
+    if isinstance(above, ast.Assign):
         return True
-    calls = [each for each in module.ancestors(use) if isinstance(each, ast.Call)]
-    return any(called(each) in KEEPS or is_begun(module, each) for each in calls)
+    if isinstance(above, ast.Call) and use is not above.func:
+        return not is_of_torch(module, above) or is_begun(module, above)
+    around = (each for each in module.ancestors(use) if isinstance(each, ast.Call))
+    return any(called(each) in KEEPS or is_begun(module, each) for each in around)
 
 
 def _names(module: Module, started: Begun) -> set[str]:
     """The variable of the tensor; of one that a loop goes through the list too."""
-    roots = (root_of(started.filled), root_of(behind(module, root_of(started.filled))))
-    names = {each.id for each in roots if isinstance(each, ast.Name)}
+    root = root_of(started.filled)
+    made = behind(module, root)
+    parts = (root, root_of(made) if isinstance(made, ast.Attribute) else root)  # `each.data`
+    names = {each.id for each in parts if isinstance(each, ast.Name)}
     for up in module.ancestors(started.call):
         loops = [up] if isinstance(up, ast.For) else getattr(up, "generators", [])
         for loop in loops:

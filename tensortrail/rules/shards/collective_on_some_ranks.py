@@ -333,7 +333,9 @@ def prepare(make, rank):
                 yield self._reported(module, call, guard)
         for call, inside in come_to_collectives(module):
             guard = parting_condition(module, call)
-            if guard is not None and (call.lineno, guard.test) not in reported:
+            if guard is None or _is_left_by_an_option(guard):
+                continue
+            if (call.lineno, guard.test) not in reported:
                 reported.add((call.lineno, guard.test))
                 yield self._of_callee(module, call, guard, inside)
 
@@ -382,6 +384,11 @@ def _is_after_an_interrupt(module: Module, call: ast.Call) -> bool:
     return any(
         each.type is not None and "KeyboardInterrupt" in module.text(each.type) for each in handlers
     )
+
+
+def _is_left_by_an_option(guard: Guard) -> bool:
+    """`if measures and rank == 0: return` before it: with the option one process may be meant."""
+    return isinstance(guard.test, ast.BoolOp) and not guard.holds
 
 
 def _answer(guard: Guard) -> str:

@@ -36,6 +36,16 @@ def flagged(*body: str) -> list[int]:
         ((BEGUN, "print(x.shape)", "x = flag + 1", "return x"), [1]),
         ((BEGUN, "y = x", "dist.barrier()"), []),
         ((f"if flag: work = {BEGUN}", "if not flag: x.add_(1)", "if flag: work.wait()"), []),
+        ((BEGUN, "flag.keep(x)", "dist.barrier()"), []),
+        (
+            (
+                "y = works.matmul(x)",
+                "z = dist.all_reduce(y, async_op=True)",
+                "works += 1",
+                "z.wait()",
+            ),
+            [],
+        ),
         ((BEGUN, "done = flag.record_event()", "return x + 1, done"), []),
     ],
 )

@@ -164,3 +164,21 @@ def test_a_value_that_is_averaged_over_processes(more: str, expected: Severity |
                 self.log("loss", self.loss(batch), sync_dist=True{more})
     """
     assert severity("SHD431", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"), [("rank == 0", NOTE), ("alone and rank == 0", None)]
+)
+def test_an_option_by_which_one_process_leaves(asked: str, expected: Severity | None) -> None:
+    source = f"""
+    import torch.distributed as dist
+
+    def score(x):
+        dist.all_reduce(x)
+
+    def main(x, rank, alone):
+        if {asked}:
+            return
+        score(x)
+    """
+    assert severity("SHD431", source) is expected
