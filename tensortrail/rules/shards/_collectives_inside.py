@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator
 
 from tensortrail.patterns import pattern
 from tensortrail.rules import Guard, Module
@@ -13,9 +14,11 @@ from tensortrail.rules.shared.functions import called_here, outermost_function
 from tensortrail.rules.shared.objects import called, calls_in
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.shared.ranks import asks_for_rank, mentions_rank
+from tensortrail.rules.words import Branch
 
 _OF_ANY_RUN = pattern(r"is_initialized|is_available|world_size|num_processes|is_distributed")
 """What is asked only to tell a run of several processes from one of a single process."""
+_RANKS = pattern(r"rank|process|master|main|zero|last", re.IGNORECASE)
 
 
 def come_to_collectives(module: Module) -> Iterator[tuple[ast.Call, frozenset[str]]]:
@@ -23,12 +26,26 @@ def come_to_collectives(module: Module) -> Iterator[tuple[ast.Call, frozenset[st
     processes make one of these too."""
     seen: set[ast.Call] = set()
     for branch in module.branches():
-        if any(asks_for_rank(module, each.test) for each in branch.guards):
+        if _is_about_ranks(module, branch):
             for call in (each for part in branch.body for each in calls_in(module, part)):
                 inside = frozenset[str]() if call in seen else collectives_inside(module, call)
                 seen.add(call)
                 if inside and not _others_join(module, call, inside):
                     yield call, inside
+
+
+def _is_about_ranks(module: Module, branch: Branch) -> bool:
+    around = outermost_function(module, branch.node) or module.top
+    return module.once(_names_a_rank, around) and any(
+        module.once(asks_for_rank, each.test) for each in branch.guards
+    )
+
+
+def _names_a_rank(module: Module, function: ast.AST) -> bool:
+    """Its text does, or that of its class: without one, no condition in it is about ranks."""
+    cls = module.class_of(function)
+    texts = (module.text(each) for each in (function, cls) if each is not None)
+    return any(_RANKS.search(each) for each in texts)
 
 
 def _others_join(module: Module, call: ast.Call, inside: frozenset[str]) -> bool:
@@ -47,7 +64,7 @@ def _asked(module: Module, call: ast.Call) -> frozenset[tuple[str, bool]]:
     return frozenset(
         (module.text(each.test), each.holds)
         for each in module.guards_of(call)
-        if asks_for_rank(module, each.test) or mentions_rank(module, each.test)
+        if module.once(asks_for_rank, each.test) or mentions_rank(module, each.test)
     )
 
 
@@ -57,20 +74,11 @@ def collectives_inside(module: Module, call: ast.Call) -> frozenset[str]:
 
 
 def _made(module: Module, function: ast.AST) -> frozenset[str]:
-    return _with_callees(module, function, _made_by_next)
-
-
-def _made_by_next(module: Module, function: ast.AST) -> frozenset[str]:
-    return _with_callees(module, function, _made_itself)
-
-
-def _with_callees(
-    module: Module, function: ast.AST, question: Callable[[Module, ast.AST], frozenset[str]]
-) -> frozenset[str]:
+    """By itself, or by a function that it calls."""
     found = _made_itself(module, function)
     if not found:
         for call in _always(module, module.nodes(ast.Call, function), function):
-            found |= asked_of_callee(module, call, question) or frozenset()
+            found |= asked_of_callee(module, call, _made_itself) or frozenset()
     return found
 
 

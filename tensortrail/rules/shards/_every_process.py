@@ -29,6 +29,9 @@ class Write(NamedTuple):
     """The parameters of the function, by position, on which the name depends."""
 
 
+_Question = Callable[[Module, ast.AST], tuple[Write, ...]]
+
+
 class Written(NamedTuple):
     call: ast.Call
     """The write itself, or the call that comes to it."""
@@ -58,9 +61,7 @@ def written_here(module: Module, found: Written) -> ast.Call | None:
     return next((each for each in at_line if writer_of(module, each) is not None), None)
 
 
-def _writes(
-    module: Module, call: ast.Call, inside: Callable[[Module, ast.AST], tuple[Write, ...]]
-) -> Iterator[Write]:
+def _writes(module: Module, call: ast.Call, inside: _Question | None) -> Iterator[Write]:
     """What the call writes, or the function of the project that it runs."""
     writer = writer_of(module, call)
     if writer is not None:
@@ -69,7 +70,9 @@ def _writes(
             shown = one_line(module, writer.path)
             parts = _positions(module, call, names)
             yield Write(module.path, call.lineno, shown, writer.is_pretrained, parts)
-    elif not any(MAY_DIFFER.search(module.text(each)) for each in given(call)):
+    elif inside is not None and not any(
+        MAY_DIFFER.search(module.text(each)) for each in given(call)
+    ):
         for write in asked_of_callee(module, call, inside) or ():
             names = _decided_here(module, call, write)
             if names is not None:
@@ -104,16 +107,10 @@ def _in_two(module: Module, function: ast.AST) -> tuple[Write, ...]:
 
 
 def _in_one(module: Module, function: ast.AST) -> tuple[Write, ...]:
-    return _below(module, function, _in_none)
+    return _below(module, function, None)
 
 
-def _in_none(module: Module, function: ast.AST) -> tuple[Write, ...]:
-    return ()
-
-
-def _below(
-    module: Module, function: ast.AST, inside: Callable[[Module, ast.AST], tuple[Write, ...]]
-) -> tuple[Write, ...]:
+def _below(module: Module, function: ast.AST, inside: _Question | None) -> tuple[Write, ...]:
     """What the function writes in whichever process it runs."""
     if _may_choose(module, function):
         return ()

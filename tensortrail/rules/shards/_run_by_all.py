@@ -81,11 +81,22 @@ def is_of_some(module: Module, call: ast.Call) -> bool:
 def is_under_a_rank(module: Module, call: ast.Call) -> bool:
     """A condition before it asks for the rank, or for what may stand for it."""
     return any(
-        asks_for_rank(module, each.test)
+        _asks_whether_it_has(module, each.test)
+        or asks_for_rank(module, each.test)
         or mentions_rank(module, each.test)
         or any(MAY_DIFFER.search(text) for text in _behind(module, each.test))
         for each in module.guards_of(call)
     )
+
+
+def _asks_whether_it_has(module: Module, test: ast.expr) -> bool:
+    """`self.logger is not None`: the logger, or the folder, may be given to one process only."""
+    match test:
+        case ast.Compare(left=ast.Attribute(), comparators=[ast.Constant(value=None)]):
+            return True
+        case ast.Compare(left=ast.Name() as name, comparators=[ast.Constant(value=None)]):
+            return not module.value_of(name).origins
+    return False
 
 
 def _behind(module: Module, test: ast.expr) -> Iterator[str]:

@@ -128,3 +128,27 @@ def test_a_tokenizer_is_small(what: str, expected: Severity | None) -> None:
         {what}.save_pretrained(args.output)
     """
     assert severity("SHD436", source) is expected
+
+
+@pytest.mark.parametrize("asked", ["self.folder is None", "self.steps > 9"])
+def test_what_one_process_may_have_alone(asked: str) -> None:
+    source = f"""
+    import torch
+    from torch.nn.parallel import DistributedDataParallel
+
+    class Trainer:
+        def __init__(self, net, folder):
+            self.model = DistributedDataParallel(net)
+            self.folder, self.steps = folder, 0
+
+        def save(self):
+            if {asked}:
+                return
+            torch.save(self.model.module.state_dict(), self.folder + "/last.pt")
+
+        def train(self, loader):
+            for x in loader:
+                self.model(x).sum().backward()
+            self.save()
+    """
+    assert severity("SHD436", source) is (None if "None" in asked else WARNING)
