@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from tensortrail.patterns import pattern
 from tensortrail.rules import Guard, Module
-from tensortrail.rules.shards._of_all_ranks import made_by_all
+from tensortrail.rules.shards._of_all_ranks import WAITS_ALWAYS, is_of_accelerator, made_by_all
 from tensortrail.rules.shared.callees import asked_of_callee
 from tensortrail.rules.shared.functions import called_here, outermost_function
 from tensortrail.rules.shared.objects import called, calls_in
@@ -83,7 +83,13 @@ def _made(module: Module, function: ast.AST) -> frozenset[str]:
 
 
 def _made_itself(module: Module, function: ast.AST) -> frozenset[str]:
-    return frozenset(map(called, _always(module, made_by_all(module), function)))
+    joint = (each for each in made_by_all(module) if _waits_always(module, each))
+    return frozenset(map(called, _always(module, joint, function)))
+
+
+def _waits_always(module: Module, call: ast.Call) -> bool:
+    """Whatever the run is made of: some methods of an Accelerator do with sharded models only."""
+    return called(call) in WAITS_ALWAYS or not is_of_accelerator(module, call)
 
 
 def _always(module: Module, calls: Iterable[ast.Call], function: ast.AST) -> Iterator[ast.Call]:

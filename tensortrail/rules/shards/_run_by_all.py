@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tensortrail.rules.shards._of_all_ranks import is_fsdp, made_by_all
 from tensortrail.rules.shards._written_files import MAY_DIFFER, writer_of
 from tensortrail.rules.shared.functions import called_here
-from tensortrail.rules.shared.objects import calls_in, is_constant, keyword
+from tensortrail.rules.shared.objects import called, calls_in, is_constant, keyword, root_of
 from tensortrail.rules.shared.origins import behind, kept_behind
 from tensortrail.rules.shared.parallel_wrappers import AVERAGING
 from tensortrail.rules.shared.ranks import asks_for_rank, mentions_rank
@@ -81,7 +81,7 @@ def is_of_some(module: Module, call: ast.Call) -> bool:
 def is_under_a_rank(module: Module, call: ast.Call) -> bool:
     """A condition before it asks for the rank, or for what may stand for it."""
     return any(
-        _asks_whether_it_has(module, each.test)
+        _asks_an_object(module, each.test)
         or asks_for_rank(module, each.test)
         or mentions_rank(module, each.test)
         or any(MAY_DIFFER.search(text) for text in _behind(module, each.test))
@@ -89,14 +89,22 @@ def is_under_a_rank(module: Module, call: ast.Call) -> bool:
     )
 
 
-def _asks_whether_it_has(module: Module, test: ast.expr) -> bool:
-    """`self.logger is not None`: the logger, or the folder, may be given to one process only."""
+def _asks_an_object(module: Module, test: ast.expr) -> bool:
+    """`logger.is_primary`, `self.folder is not None`: one process only may have it, or be told so.
+    What the command line says is the same for all."""
     match test:
-        case ast.Compare(left=ast.Attribute(), comparators=[ast.Constant(value=None)]):
-            return True
+        case ast.Compare(left=ast.Attribute() as asked, comparators=[ast.Constant(value=None)]):
+            return not _is_of_command_line(module, asked)
         case ast.Compare(left=ast.Name() as name, comparators=[ast.Constant(value=None)]):
             return not module.value_of(name).origins
+        case ast.Attribute() | ast.Call(func=ast.Attribute(), args=[]):
+            return not _is_of_command_line(module, getattr(test, "func", test))
     return False
+
+
+def _is_of_command_line(module: Module, asked: ast.expr) -> bool:
+    made = behind(module, root_of(asked))
+    return isinstance(made, ast.Call) and called(made).startswith("parse_")
 
 
 def _behind(module: Module, test: ast.expr) -> Iterator[str]:

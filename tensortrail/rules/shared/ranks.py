@@ -23,17 +23,17 @@ _NAMED = pattern(r"(?:^|_)rank$|process_index$")
 _GIVES = frozenset("get_rank get_local_rank get_global_rank get_node_rank get_ordinal".split())
 _HOLDS = frozenset("process_index local_process_index global_rank local_rank".split())
 _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
+_DEEPEST = 6
 
 
-def asks_for_rank(module: Module, test: ast.expr) -> bool:
+def asks_for_rank(module: Module, test: ast.expr, depth: int = _DEEPEST) -> bool:
     """The condition is true for some of the processes and false for others."""
     asked = behind(module, test)
-    while isinstance(asked, ast.UnaryOp) and isinstance(asked.op, ast.Not):
-        asked = behind(module, asked.operand)
+    if isinstance(asked, ast.UnaryOp) and isinstance(asked.op, ast.Not):
+        return depth > 0 and asks_for_rank(module, asked.operand, depth - 1)
     if isinstance(asked, ast.BoolOp):
-        return isinstance(asked.op, ast.And) and any(
-            asks_for_rank(module, each) for each in asked.values
-        )
+        deeper = depth > 0 and isinstance(asked.op, ast.And)  # `loud = loud and rank == 0`
+        return deeper and any(asks_for_rank(module, each, depth - 1) for each in asked.values)
     return bool(_RANK.search(_shown(module, asked)))
 
 

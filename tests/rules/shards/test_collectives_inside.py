@@ -182,3 +182,40 @@ def test_an_option_by_which_one_process_leaves(asked: str, expected: Severity | 
         score(x)
     """
     assert severity("SHD431", source) is expected
+
+
+def test_a_condition_that_is_made_of_itself() -> None:
+    source = """
+    import torch.distributed as dist
+
+    def score(x):
+        dist.all_reduce(x)
+
+    def main(parts, x, loud):
+        for part in parts:
+            loud = loud and dist.get_rank() == 0
+            if loud:
+                score(x)
+    """
+    assert severity("SHD431", source) is NOTE
+
+
+@pytest.mark.parametrize(("waits", "expected"), [("gather(x)", NOTE), ("get_state_dict(x)", None)])
+def test_an_accelerator_that_waits_with_sharded_models_only(
+    waits: str, expected: Severity | None
+) -> None:
+    source = f"""
+    from accelerate import Accelerator
+
+    class Trainer:
+        def __init__(self):
+            self.accelerator = Accelerator()
+
+        def keep(self, x):
+            return self.accelerator.{waits}
+
+        def train(self, x):
+            if self.accelerator.is_main_process:
+                self.keep(x)
+    """
+    assert severity("SHD431", source) is expected
