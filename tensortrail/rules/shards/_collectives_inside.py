@@ -52,7 +52,8 @@ def _others_join(module: Module, call: ast.Call, inside: frozenset[str]) -> bool
     """A call under another condition on the rank, or the other answer to the same, comes to one of
     these collectives."""
     own = _asked(module, call)
-    for other in module.nodes(ast.Call, outermost_function(module, call)):
+    around = module.class_of(call) or outermost_function(module, call)
+    for other in module.nodes(ast.Call, around):  # `__exit__` may answer `__enter__`
         asked = _asked(module, other)
         if asked - own and inside & (collectives_inside(module, other) | {called(other)}):
             return True

@@ -219,3 +219,27 @@ def test_an_accelerator_that_waits_with_sharded_models_only(
                 self.keep(x)
     """
     assert severity("SHD431", source) is expected
+
+
+@pytest.mark.parametrize(("asked", "expected"), [("!= 0", []), ("== 1", [14, 18])])
+def test_another_method_answers(asked: str, expected: list[int]) -> None:
+    source = f"""
+    import torch.distributed as dist
+
+    def together():
+        dist.barrier()
+
+    class FirstThenOthers:
+        def __init__(self, rank):
+            self.rank = rank
+
+        def __enter__(self):
+
+            if self.rank {asked}:
+                together()
+
+        def __exit__(self, *_):
+            if {"self.rank == 0" if "!=" in asked else "self.rank == 1"}:
+                together()
+    """
+    assert [line for line, _ in lines("SHD431", source)] == expected
