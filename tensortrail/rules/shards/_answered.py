@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 
 from tensortrail.rules import Guard, Module
+from tensortrail.rules.shards._collectives_inside import collectives_inside
 from tensortrail.rules.shards._of_all_ranks import made_by_all
+from tensortrail.rules.shared.callees import asked_of_callee
 from tensortrail.rules.shared.functions import outermost_function
-from tensortrail.rules.shared.objects import called, method_called
+from tensortrail.rules.shared.objects import called, keyword, last_name
 from tensortrail.rules.shared.ranks import asks_for_rank, is_rank, mentions_rank
 
 
@@ -30,6 +32,34 @@ def _waits_for_more(module: Module, call: ast.Call) -> bool:
     return any(isinstance(each, ast.While) for each in module.ancestors(call))
 
 
+def is_answered_by_a_worker(module: Module, call: ast.Call) -> bool:
+    """What other processes run makes the same call: the loop of another function, which goes on
+    until it is told to end, or what a process is started with. It receives what this call sends,
+    or calls the same function of the project."""
+    function, sent = module.function_of(call), _sender(module, call)
+    is_collective = any(each is call for each in made_by_all(module))
+    return (sent is not None or not is_collective) and any(
+        (_waits_for_more(module, each) or _is_in_a_process(module, each))
+        and module.function_of(each) is not function
+        and _sender(module, each) == sent
+        and not any(asks_for_rank(module, guard.test) for guard in module.guards_of(each))
+        for each in module.calls(called(call))
+    )
+
+
+def _is_in_a_process(module: Module, call: ast.Call) -> bool:
+    """The function around is what a process is started with: `Process(target=self.work)`."""
+    function = module.function_of(call)
+    targets = (keyword(each, "target") for each in module.calls("Process"))
+    return function is not None and function.name in map(last_name, targets)
+
+
+def _sender(module: Module, call: ast.Call) -> object:
+    """The process that a broadcast is sent from, as written."""
+    sender = module.argument(call, 1, "src") if "broadcast" in called(call) else None
+    return sender.value if isinstance(sender, ast.Constant) else None
+
+
 def is_answered_by_callee(module: Module, call: ast.Call, guard: Guard) -> bool:
     """The other processes call a function or method of the project that makes the same call:
     `else: model.serve_others()`."""
@@ -43,9 +73,8 @@ def is_answered_by_callee(module: Module, call: ast.Call, guard: Guard) -> bool:
 
 
 def _makes(module: Module, call: ast.Call, name: str) -> bool:
-    dotted = method_called(module, call) or module.qualified(call.func)
-    made = module.about(dotted, _made_inside)
-    return made is not None and name in made
+    made = asked_of_callee(module, call, _made_inside) or frozenset()
+    return name in made | collectives_inside(module, call)
 
 
 def _made_inside(module: Module, function: ast.AST) -> frozenset[str]:

@@ -3,165 +3,130 @@
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from tensortrail.patterns import pattern
-from tensortrail.rules.shards._of_all_ranks import made_by_all
-from tensortrail.rules.shared.functions import called_here
-from tensortrail.rules.shared.objects import calls_in, keyword
-from tensortrail.rules.shared.origins import behind
-from tensortrail.rules.shared.parallel_wrappers import AVERAGING
-from tensortrail.rules.shared.ranks import asks_for_rank, mentions_rank
+from tensortrail.rules.shards._run_by_all import comes_with, is_of_some, is_under_a_rank, together
+from tensortrail.rules.shards._written_files import MAY_DIFFER, decided_by, writer_of
+from tensortrail.rules.shared.callees import asked_of_callee
+from tensortrail.rules.shared.functions import parameters
+from tensortrail.rules.shared.objects import given
+from tensortrail.rules.shared.sentences import one_line
 from tensortrail.rules.view import Module
 
-_WRITERS = {"torch.save": ("obj", "f"), "safetensors.torch.save_file": ("tensors", "filename")}
-"""What they call what is written, and the file."""
-_JOINS = frozenset({"os.path.join", "pathlib.Path", "str", "os.fspath"})
-_OWN = pattern(
-    r"rank|local|proc|worker|node|host|pid|uuid|time|temp|tmp|shard|part|device|gpu|world|master"
-    r"|main|index|seed|null",
-    re.IGNORECASE,
-)
-"""What may tell the file of one process from those of the others, or the process that writes."""
+_Parameters = tuple[tuple[int, str], ...]
+
+
+class Write(NamedTuple):
+    """A write in a function of the project, as others ask about it."""
+
+    path: str
+    line: int
+    shown: str
+    """The name of the file, as written there."""
+    is_pretrained: bool
+    decided_by: _Parameters
+    """The parameters of the function, by position, on which the name depends."""
+
+
+_Question = Callable[[Module, ast.AST], tuple[Write, ...]]
 
 
 class Written(NamedTuple):
     call: ast.Call
-    path: ast.expr
+    """The write itself, or the call that comes to it."""
     together: ast.Call
     """What every process comes to in the same function."""
+    write: Write
 
 
 def written_by_every_process(module: Module) -> Iterator[Written]:
-    shared = list(_together(module))
-    for call, path, what in _writers(module) if shared else ():
-        together = next((each for each in shared if _goes_with(module, each, call)), None)
-        if together is None or _is_of_some(module, call) or _OWN.search(module.text(what)):
+    shared = list(together(module))
+    seen: set[tuple[str, int]] = set()
+    for call in module.nodes(ast.Call) if shared else ():
+        joint = next((each for each in shared if comes_with(module, each, call)), None)
+        if joint is None or joint is call or is_of_some(module, call):
             continue
-        if _is_the_same(module, path):
-            yield Written(call, path, together)
+        for write in _writes(module, call, _in_two):
+            if not write.decided_by and (write.path, write.line) not in seen:
+                seen.add((write.path, write.line))
+                yield Written(call, joint, write)
 
 
-def _goes_with(module: Module, together: ast.Call, call: ast.Call) -> bool:
-    """Whoever comes to the save comes to the other call: it is under no other condition."""
-    if module.function_of(together) is not module.function_of(call):
-        return False
-    here = {(module.text(each.test), each.holds) for each in module.guards_of(call)}
-    there = {(module.text(each.test), each.holds) for each in module.guards_of(together)}
-    return there <= here
+def written_here(module: Module, found: Written) -> ast.Call | None:
+    """The call of this file that writes."""
+    if found.write.path != module.path:
+        return None
+    at_line = (each for each in module.nodes(ast.Call) if each.lineno == found.write.line)
+    return next((each for each in at_line if writer_of(module, each) is not None), None)
 
 
-def _writers(module: Module) -> Iterator[tuple[ast.Call, ast.expr, ast.expr]]:
-    """The call, the name of the file, and what is written."""
-    for call in module.calls("save", "save_file"):
-        names = _WRITERS.get(module.qualified(call.func))
-        what = module.argument(call, 0, names[0]) if names else None
-        path = module.argument(call, 1, names[1]) if names else None
-        if what is not None and path is not None:
-            yield call, path, what
+def _writes(module: Module, call: ast.Call, inside: _Question | None) -> Iterator[Write]:
+    """What the call writes, or the function of the project that it runs."""
+    writer = writer_of(module, call)
+    if writer is not None:
+        names = decided_by(module, writer.path)
+        if names is not None:
+            shown = one_line(module, writer.path)
+            parts = _positions(module, call, names)
+            yield Write(module.path, call.lineno, shown, writer.is_pretrained, parts)
+    elif inside is not None and not any(
+        MAY_DIFFER.search(module.text(each)) for each in given(call)
+    ):
+        for write in asked_of_callee(module, call, inside) or ():
+            names = _decided_here(module, call, write)
+            if names is not None:
+                parts = _positions(module, call, names)
+                yield write._replace(shown=_shown(module, call, write), decided_by=parts)
 
 
-def _together(module: Module) -> Iterator[ast.Call]:
-    """Unguarded calls that all processes make: of a collective, or of what joins the group."""
-    joins = [*module.calls("torch.distributed.init_process_group"), *module.calls(*AVERAGING)]
-    joins = [each for each in joins if keyword(each, "world_size") is None]
-    for call in (*joins, *made_by_all(module)):
-        if not _is_of_some(module, call):
-            yield call
+def _shown(module: Module, call: ast.Call, write: Write) -> str:
+    """The argument, where the function writes under the name that it is given."""
+    named = next((each for each in write.decided_by if each[1] == write.shown), None)
+    given = module.argument(call, *named) if named is not None else None
+    return one_line(module, given) if given is not None else write.shown
 
 
-def _is_of_some(module: Module, call: ast.Call) -> bool:
-    """A condition before it asks for the rank; or one before each call of its function does."""
-    if _is_under_a_rank(module, call):
-        return True
+def _decided_here(module: Module, call: ast.Call, write: Write) -> frozenset[str] | None:
+    """The parameters of the function around the call that decide the name."""
+    parts = [module.argument(call, *each) for each in write.decided_by]
+    names = [decided_by(module, each) for each in parts if each is not None]
+    known = [each for each in names if each is not None]
+    return frozenset[str]().union(*known) if len(known) == len(parts) else None
+
+
+def _positions(module: Module, call: ast.Call, names: frozenset[str]) -> _Parameters:
     function = module.function_of(call)
-    name = function.name if function is not None else ""
-    callers = [
+    taken = [each.arg for each in parameters(function)] if function is not None else []
+    bound = taken[:1] in (["self"], ["cls"])
+    return tuple((at, each) for at, each in enumerate(taken[bound:]) if each in names)
+
+
+def _in_two(module: Module, function: ast.AST) -> tuple[Write, ...]:
+    return _below(module, function, _in_one)
+
+
+def _in_one(module: Module, function: ast.AST) -> tuple[Write, ...]:
+    return _below(module, function, None)
+
+
+def _below(module: Module, function: ast.AST, inside: _Question | None) -> tuple[Write, ...]:
+    """What the function writes in whichever process it runs."""
+    if _may_choose(module, function):
+        return ()
+    return tuple(
         each
-        for each in module.calls(name)
-        if called_here(module, each) is function and module.qualified(each.func) not in _WRITERS
-    ]
-    return bool(callers) and all(
-        module.function_of(each) is not None and _is_under_a_rank(module, each) for each in callers
-    )  # behind `__name__ == "__main__"` all processes come to it
-
-
-def _is_under_a_rank(module: Module, call: ast.Call) -> bool:
-    """A condition before it asks for the rank, or for what may stand for it."""
-    return any(
-        asks_for_rank(module, each.test)
-        or mentions_rank(module, each.test)
-        or any(_OWN.search(text) for text in _behind(module, each.test))
-        for each in module.guards_of(call)
+        for call in module.nodes(ast.Call, function)
+        if module.function_of(call) is function and not is_under_a_rank(module, call)
+        for each in _writes(module, call, inside)
     )
 
 
-def _behind(module: Module, test: ast.expr) -> Iterator[str]:
-    """The condition, and what its variables were made of."""
-    yield module.text(behind(module, test))
-    for each in ast.walk(test):
-        if isinstance(each, ast.Name):
-            yield module.text(behind(module, each))
-        elif isinstance(each, ast.Attribute):
-            yield from _given_to(module, module.text(each))
+def _may_choose(module: Module, function: ast.AST) -> bool:
+    """A decorator that is not of torch may run the function in one process only."""
+    decorators = getattr(function, "decorator_list", [])
+    names = [module.qualified(getattr(each, "func", each)) for each in decorators]
+    return not all(each.startswith("torch.") or each in _PLAIN for each in names)
 
 
-def _given_to(module: Module, attribute: str) -> Iterator[str]:
-    """What the file binds `args.saves` to, with the functions of the file that it asks."""
-    for statement in module.nodes(ast.Assign):
-        if any(module.text(each) == attribute for each in statement.targets):
-            yield from _with_the_asked(module, statement.value)
-
-
-def _with_the_asked(module: Module, node: ast.AST, depth: int = 3) -> Iterator[str]:
-    """Its text, and that of the functions of the file it calls, and of those these call."""
-    yield module.text(node)
-    for call in calls_in(module, node) if depth else ():
-        asked = called_here(module, call)
-        if asked is not None:
-            yield from _with_the_asked(module, asked, depth - 1)
-
-
-def _is_the_same(module: Module, path: ast.expr, depth: int = 6) -> bool:
-    """The name of the file in every process: of constants, settings and what a loop counts. An
-    argument, or what another function gives, may differ."""
-    if _OWN.search(module.text(path)) or not depth:
-        return False
-    match path:
-        case ast.Constant() | ast.Attribute():
-            return True
-        case ast.JoinedStr(values=parts):
-            shown = [each.value for each in parts if isinstance(each, ast.FormattedValue)]
-            return all(_is_the_same(module, each, depth - 1) for each in shown)
-        case ast.BinOp(left=left, right=right):
-            return all(_is_the_same(module, each, depth - 1) for each in (left, right))
-        case ast.Call():
-            parts = [*path.args, *(each.value for each in path.keywords)]
-            known = module.qualified(path.func) in _JOINS
-            return known and all(_is_the_same(module, each, depth - 1) for each in parts)
-        case ast.Name():
-            known = isinstance(module.value_of(path).constant, str) or _is_counted(module, path)
-            return known or _is_made_the_same(module, path, depth)
-    return False
-
-
-def _is_made_the_same(module: Module, name: ast.Name, depth: int) -> bool:
-    made = module.value_of(name).origins
-    return bool(made) and all(
-        isinstance(each, ast.expr) and each is not name and _is_the_same(module, each, depth - 1)
-        for each in made
-    )
-
-
-def _is_counted(module: Module, name: ast.Name) -> bool:
-    """The variable of a loop over `range`."""
-    loops = [each for each in module.ancestors(name) if isinstance(each, ast.For)]
-    return any(
-        isinstance(each.target, ast.Name)
-        and each.target.id == name.id
-        and isinstance(each.iter, ast.Call)
-        and module.qualified(each.iter.func) == "range"
-        for each in loops
-    )
+_PLAIN = frozenset({"staticmethod", "classmethod"})

@@ -19,7 +19,7 @@ class Load(NamedTuple):
     """It goes into a wrapper whose keys have the same prefix."""
 
 
-def loads(module: Module, writer: ast.Call, state_dict: ast.Call, prefix: str) -> Iterator[Load]:
+def loads(module: Module, writer: ast.Call, state_dict: ast.expr, prefix: str) -> Iterator[Load]:
     """Every `load_state_dict` of what the writer's file holds of this state dict."""
     path, key = _path(module, writer), _saved_under(module, state_dict)
     for call in module.calls("load_state_dict") if path else ():
@@ -61,7 +61,7 @@ def loads_by_helper(module: Module, prefix: str) -> Iterator[Load]:
             yield Load(call, prefix_of(module, each) == prefix)
 
 
-def _saved_under(module: Module, state_dict: ast.Call) -> str:
+def _saved_under(module: Module, state_dict: ast.expr) -> str:
     """`"model"` of `{"model": m.state_dict()}`."""
     around = module.parent(state_dict)
     if not isinstance(around, ast.Dict) or state_dict not in around.values:

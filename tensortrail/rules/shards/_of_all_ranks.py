@@ -5,16 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.rules.shared.objects import keyword, receiver
-from tensortrail.rules.shared.origins import behind
+from tensortrail.patterns import pattern
+from tensortrail.rules.shared.collectives import GROUP_AT
+from tensortrail.rules.shared.objects import called, is_self, is_true, keyword, receiver
+from tensortrail.rules.shared.origins import kept_behind
 from tensortrail.rules.view import Module
 
-_COLLECTIVES = (
-    "all_reduce all_gather all_gather_into_tensor all_gather_single all_gather_object all_to_all "
-    "all_to_all_single barrier broadcast broadcast_object_list gather gather_object "
-    "monitored_barrier reduce reduce_scatter reduce_scatter_single reduce_scatter_tensor scatter "
-    "scatter_object_list"
-).split()
 _OF_ACCELERATORS = frozenset(
     "save_state load_state gather gather_for_metrics reduce wait_for_everyone get_state_dict "
     "pad_across_processes".split()
@@ -25,21 +21,46 @@ _CHECKPOINTS = (
     "torch.distributed.checkpoint.async_save",
 )
 _OF_ENGINES = ("save_checkpoint", "load_checkpoint", "save_16bit_model", "save_fp16_model")
+_OF_FABRIC = frozenset("all_reduce all_gather barrier broadcast save load".split())
+_OF_TRAINERS = frozenset({"train", "evaluate", "predict"})
+_TRAINER = pattern(r"^(?:transformers|trl)\..*Trainer$")
 _FSDP = "FullyShardedDataParallel"
+_OF_FSDP = tuple(
+    f"torch.distributed.fsdp.{_FSDP}.{each}"
+    for each in ("full_optim_state_dict", "optim_state_dict", "summon_full_params")
+)
 
 
 def made_by_all(module: Module) -> Iterator[ast.Call]:
     """Calls in which each process waits for all others."""
-    for name in _COLLECTIVES:
+    for name, position in GROUP_AT.items():
         for call in module.calls(f"torch.distributed.{name}"):
-            if keyword(call, "group") is None:
+            if module.argument(call, position, "group") is None:
                 yield call
-    yield from module.calls(*_CHECKPOINTS)
+    yield from module.calls(*_CHECKPOINTS, *_OF_FSDP, "full_tensor")
     yield from (each for each in module.calls(*_OF_ACCELERATORS) if is_of_accelerator(module, each))
     yield from (each for each in module.calls(*_OF_ENGINES) if _is_of_engine(module, each))
-    for call in module.calls("state_dict"):
-        owner = receiver(call)
-        if owner is not None and _is_sharded(module, owner):
+    yield from (each for each in module.calls(*_OF_FABRIC) if _is_of(module, each, "Fabric"))
+    yield from (each for each in module.calls(*_OF_TRAINERS) if _is_of_trainer(module, each))
+    yield from (each for each in module.calls("log", "log_dict") if _is_averaged_log(each))
+    yield from _of_sharded_models(module)
+
+
+def _is_averaged_log(call: ast.Call) -> bool:
+    """Of a LightningModule, which averages the value over all processes."""
+    owner = receiver(call)
+    of_some = keyword(call, "rank_zero_only") is not None
+    averaged = is_true(keyword(call, "sync_dist")) and not of_some
+    return owner is not None and is_self(owner) and averaged
+
+
+def _of_sharded_models(module: Module) -> Iterator[ast.Call]:
+    """`model(x)` and `model.state_dict()`, where the model was wrapped in FSDP: they gather its
+    weights."""
+    wraps = next(module.calls(f"torch.distributed.fsdp.{_FSDP}"), None)
+    for call in module.nodes(ast.Call) if wraps is not None else ():
+        owner = receiver(call) if called(call) == "state_dict" else call.func
+        if owner is not None and is_fsdp(module, owner):
             yield call
 
 
@@ -50,9 +71,21 @@ WAITS_ALWAYS = frozenset(
 
 
 def is_of_accelerator(module: Module, call: ast.Call) -> bool:
+    return _is_of(module, call, "Accelerator")
+
+
+def _is_of(module: Module, call: ast.Call, name: str) -> bool:
+    """A method of an object of a library's class."""
     owner = receiver(call)
-    named = module.value_of(owner).cls if owner is not None else ""
-    return named.rpartition(".")[2] == "Accelerator"
+    return owner is not None and module.value_of(owner).cls.rpartition(".")[2] == name
+
+
+def _is_of_trainer(module: Module, call: ast.Call) -> bool:
+    """Of a Trainer of transformers, or of a class of the project that is one."""
+    owner = receiver(call)
+    cls = module.value_of(owner).cls if owner is not None else ""
+    facts = module.class_facts(cls) if cls else None
+    return any(_TRAINER.search(each) for each in (cls, *(facts.bases if facts else ())))
 
 
 def _is_of_engine(module: Module, call: ast.Call) -> bool:
@@ -90,7 +123,7 @@ def mentions_sharding(module: Module) -> bool:
     return any("deepspeed" in each.lower() or "fsdp" in each.lower() for each in names)
 
 
-def _is_sharded(module: Module, owner: ast.expr) -> bool:
-    """The function has wrapped the model in FSDP."""
-    made = behind(module, owner)
+def is_fsdp(module: Module, model: ast.expr) -> bool:
+    """The function, or the class, has wrapped the model in FSDP."""
+    made = kept_behind(module, model)
     return isinstance(made, ast.Call) and module.qualified(made.func).endswith(f".{_FSDP}")

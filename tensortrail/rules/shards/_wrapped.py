@@ -62,7 +62,7 @@ def _wrapper(module: Module, node: ast.AST) -> ast.Call | None:
     return None
 
 
-def writer_of(module: Module, call: ast.Call) -> ast.Call | None:
+def writer_of(module: Module, call: ast.expr) -> ast.Call | None:
     """The call that writes the result into a file, at once or through a variable."""
     for up in module.ancestors(call):
         if isinstance(up, ast.Call) and called(up) in WRITERS:
@@ -78,7 +78,7 @@ def writer_of(module: Module, call: ast.Call) -> ast.Call | None:
     return next((each for each in writers if _is_given(each, name)), None)
 
 
-def _holds(value: ast.expr, call: ast.Call) -> bool:
+def _holds(value: ast.expr, call: ast.expr) -> bool:
     """The call itself, or a mapping that is written out with it: `{"model": m.state_dict()}`."""
     members = value.values if isinstance(value, ast.Dict) else [value]
     if isinstance(value, ast.Call) and called(value) in ("dict", "OrderedDict"):
@@ -86,7 +86,7 @@ def _holds(value: ast.expr, call: ast.Call) -> bool:
     return any(each is call or _is_nested(each, call) for each in members)
 
 
-def _is_nested(value: ast.expr, call: ast.Call) -> bool:
+def _is_nested(value: ast.expr, call: ast.expr) -> bool:
     return isinstance(value, ast.Dict) and _holds(value, call)
 
 

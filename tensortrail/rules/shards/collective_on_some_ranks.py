@@ -5,14 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Fix, Safety, Severity
 from tensortrail.rules import Bad, Good, Guard, Module, Rule, Timeline
-from tensortrail.rules.shards._answered import (
-    answers_otherwise,
-    ends_in_an_error,
-    is_answered_by_callee,
-    is_answered_elsewhere,
-    is_in_another_case,
-    only_receives,
-)
+from tensortrail.rules.shards._collectives_inside import come_to_collectives
 from tensortrail.rules.shards._gone_ranks import Ended, ended
 from tensortrail.rules.shards._left_ranks import Left, left
 from tensortrail.rules.shards._of_all_ranks import (
@@ -22,10 +15,9 @@ from tensortrail.rules.shards._of_all_ranks import (
     may_be_sharded,
 )
 from tensortrail.rules.shards._parted_ranks import Parted, parted
-from tensortrail.rules.shared.functions import outermost_function
+from tensortrail.rules.shards._parting import parting_condition
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called
-from tensortrail.rules.shared.ranks import asks_for_rank
 from tensortrail.rules.shared.sentences import one_line
 
 
@@ -40,7 +32,12 @@ class CollectiveOnSomeRanks(Rule):
       like), and saving or loading a distributed checkpoint;
     - `save_state`, `gather`, `reduce` and `wait_for_everyone` of an Accelerator;
     - `save_checkpoint` and `load_checkpoint` of a DeepSpeed engine;
-    - `state_dict()` of a model that the function has wrapped in FSDP.
+    - `all_reduce`, `all_gather`, `broadcast`, `barrier`, `save` and `load` of a Fabric; `train`,
+      `evaluate` and `predict` of a Trainer of transformers; `self.log(..., sync_dist=True)`;
+    - a call, or `state_dict()`, of a model that the function or class has wrapped in FSDP, and
+      `full_tensor()` of a DTensor;
+    - a function or method of the project that makes such a call whenever it runs in one of several
+      processes.
 
     In a recorded run, reports a collective that failed, or in which a rank ended, while another
     rank was in another one, or gave a tensor of another size or type to the same one; and a call
@@ -52,7 +49,8 @@ class CollectiveOnSomeRanks(Rule):
     these.
 
     Not reported: a call that the other branch, a function or method that it calls, or the same
-    condition with the opposite answer makes as well, and a collective with a `group`.
+    condition with the opposite answer makes as well, a broadcast that a loop of another function
+    receives, and a collective with a `group`.
 
     ## Why is this bad?
     The program hangs until the timeout: the ranks that make the call wait for those that do not. Or
@@ -78,7 +76,9 @@ class CollectiveOnSomeRanks(Rule):
     compares_ranks = True
     triggers = (("distributed", "rank"), ("distributed", "RANK"), ("distributed", "is_main"),
                 ("ccelerat", "process"), ("save_checkpoint", "rank"),
-                ("save_checkpoint", "is_main"))  # fmt: skip
+                ("save_checkpoint", "is_main"), ("abric", "rank"), ("abric", "is_global_zero"),
+                ("sync_dist", "is_global_zero"), ("Trainer", "is_world_process_zero"),
+                ("Trainer", "rank"))  # fmt: skip
 
     bad = (
         Bad(
@@ -162,6 +162,25 @@ def keep(model, path, step):
         accelerator.wait_for_everyone()
         accelerator.save(model.state_dict(), path)
 """,
+        ),
+        Bad(
+            """\
+import torch.distributed as dist
+
+class Trainer:
+    def evaluate(self, loader):
+        total = sum(self.model(x).sum() for x in loader)
+        if dist.is_initialized():
+            dist.all_reduce(total)
+        return total
+
+    def train(self, loader, epochs):
+        for epoch in range(epochs):
+            self.run_epoch(loader)
+            if dist.get_rank() == 0:
+                print(self.evaluate(loader))
+""",
+            lines=(14,),
         ),
     )
     good = (
@@ -267,6 +286,30 @@ def train(model, optimizer, saver, loss, folder):
         saver.save_checkpoint(folder)
 """
         ),
+        Good(
+            """\
+import torch.distributed as dist
+
+def averaged(value, alone=False):
+    if not alone:
+        dist.all_reduce(value)
+    return value
+
+def together():
+    dist.barrier()
+
+def log(loss, rank):
+    if rank == 0:
+        print(averaged(loss, alone=True))
+
+def prepare(make, rank):
+    if rank == 0:
+        make()
+        together()
+    else:
+        dist.barrier()
+"""
+        ),
     )
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
@@ -284,10 +327,31 @@ def train(model, optimizer, saver, loss, folder):
             return
         reported: set[tuple[int, ast.expr]] = set()
         for call in made_by_all(module):
-            guard = _of_some_ranks(module, call)
+            guard = parting_condition(module, call)
             if guard is not None and (call.lineno, guard.test) not in reported:
                 reported.add((call.lineno, guard.test))  # `f(x) if whole else f()` is one line
                 yield self._reported(module, call, guard)
+        for call, inside in come_to_collectives(module):
+            guard = parting_condition(module, call)
+            if guard is None or _is_left_by_an_option(guard):
+                continue
+            if (call.lineno, guard.test) not in reported:
+                reported.add((call.lineno, guard.test))
+                yield self._of_callee(module, call, guard, inside)
+
+    def _of_callee(
+        self, module: Module, call: ast.Call, guard: Guard, inside: frozenset[str]
+    ) -> Finding:
+        return self.finding(
+            module,
+            call,
+            f"`{one_line(module, call.func)}` calls `{min(inside)}`, in which all processes wait "
+            f"for each other, and only those where `{one_line(module, guard.test)}` is "
+            f"{_answer(guard)} call it",
+            severity=Severity.NOTE,
+            trail=[(guard.test, "tests the rank"), (call, "comes to a collective")],
+            told=True,
+        )
 
     def _reported(self, module: Module, call: ast.Call, guard: Guard) -> Finding:
         of_accelerator = is_of_accelerator(module, call) and called(call) not in WAITS_ALWAYS
@@ -322,23 +386,10 @@ def _is_after_an_interrupt(module: Module, call: ast.Call) -> bool:
     )
 
 
+def _is_left_by_an_option(guard: Guard) -> bool:
+    """`if measures and rank == 0: return` before it: with the option one process may be meant."""
+    return isinstance(guard.test, ast.BoolOp) and not guard.holds
+
+
 def _answer(guard: Guard) -> str:
     return "true" if guard.holds else "false"
-
-
-def _of_some_ranks(module: Module, call: ast.Call) -> Guard | None:
-    """The condition about the rank under which the call stands, unless others make it as well."""
-    name = module.text(call.func)
-    around = outermost_function(module, call)  # a closure may answer what stands beside it
-    twins = [each for each in module.nodes(ast.Call, around) if each is not call]
-    others = [each for each in twins if module.text(each.func) == name]
-    for guard in module.guards_of(call):
-        if not asks_for_rank(module, guard.test) or ends_in_an_error(module, call, guard):
-            continue
-        if only_receives(module, call, guard):
-            continue
-        opposite = any(answers_otherwise(module, each, guard) for each in others)
-        opposite = opposite or is_answered_elsewhere(module, call, guard)
-        opposite = opposite or is_answered_by_callee(module, call, guard)
-        return None if opposite or is_in_another_case(module, call, others) else guard
-    return None

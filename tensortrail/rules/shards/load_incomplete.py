@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.shards._names_of_no_part import names_of_no_part
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.objects import called, is_false, keyword, receiver, unpacks
 from tensortrail.rules.view import FunctionNode
@@ -18,8 +19,12 @@ class LoadIncomplete(Rule):
     ## What it does
     Reports, as notes, a function that accepts `strict` and loads a state dict without it, and
     `load_state_dict(..., strict=False)` of a file whose result, the lists of missing and unexpected
-    keys, is dropped. By default, such a load is reported only in a loop over several files, because
-    others may load a file that has only some of the weights on purpose.
+    keys, is dropped. By default, such a load is reported only
+
+    - in a loop over several files, because others may load a file that has only some of the weights
+      on purpose;
+    - if the names can be seen not to be those of the model: they get a prefix that is no part of
+      it, the name of a part was cut out of them, or they were changed before the file was written.
 
     ## Why is this bad?
     The load raises although the caller passed `strict=False`. Or, with `strict=False` and no look
@@ -74,6 +79,38 @@ def resume(model, path):
     model.load_state_dict(checkpoint["state_dict"], strict=False)
 """,
             lines=(5,),
+        ),
+        Bad(
+            """\
+import torch
+
+class Bundle:
+    def save(self, path):
+        state = {f"core.{name}": value for name, value in self.model.state_dict().items()}
+        torch.save(state, path)
+
+    def load(self, path):
+        state = torch.load(path, map_location="cpu", weights_only=True)
+        self.model.load_state_dict(state, strict=False)
+""",
+            lines=(10,),
+        ),
+        Bad(
+            """\
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(2, 2), nn.Linear(2, 2)
+
+def filled(state):
+    net = Net()
+    net.load_state_dict({f"model.{name}": value for name, value in state.items()}, strict=False)
+    return net
+""",
+            lines=(11,),
         ),
     )
     good = (
@@ -132,6 +169,22 @@ class Schedule(Base):
         self.steps = state["steps"]
 """
         ),
+        Good(
+            """\
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(2, 2), nn.Linear(2, 2)
+
+def filled(state):
+    net = Net()
+    net.load_state_dict({f"body.{name}": value for name, value in state.items()}, strict=False)
+    return net
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -145,6 +198,14 @@ class Schedule(Base):
                     call,
                     f"`{function.name}` accepts `strict`, but never reads it: weights are always "
                     "loaded as with `strict=True`",
+                )
+            elif why := _fits_no_part(module, call):
+                yield self.finding(
+                    module,
+                    call,
+                    f"the names of these weights are not those of the model: {why}, and with "
+                    "`strict=False` nobody sees that they are not loaded",
+                    told=True,
                 )
             elif _drops_report(module, call):
                 yield self.finding(
@@ -190,6 +251,12 @@ def _is_asked_as_another(module: Module, subject: ast.expr) -> bool:
         receiver(each) for each in module.calls("step", "zero_grad", "get_last_lr", "unscale_")
     )
     return any(owner is not None and module.text(owner) == text for owner in owners)
+
+
+def _fits_no_part(module: Module, call: ast.Call) -> str:
+    """Why weights with names that the model does not have are left out, and nobody is told."""
+    unread = isinstance(module.parent(call), ast.Expr) and is_false(keyword(call, "strict"))
+    return names_of_no_part(module, call) if unread else ""
 
 
 def _drops_report(module: Module, call: ast.Call) -> bool:

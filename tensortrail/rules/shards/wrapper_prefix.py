@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from tensortrail.findings import Finding, Severity, Site
 from tensortrail.rules import Bad, Did, Event, Good, Module, Rule, Timeline
@@ -12,6 +13,7 @@ from tensortrail.rules.shards._loaded_again import (
     loads,
     loads_by_helper,
 )
+from tensortrail.rules.shards._loaded_without_prefix import Bare, loaded_without_prefix
 from tensortrail.rules.shards._prefixed_keys import (
     Prefix,
     cut_behind,
@@ -33,7 +35,7 @@ from tensortrail.rules.shards._wrapped import (
     writer_of,
 )
 from tensortrail.rules.shared.in_tests import in_tests
-from tensortrail.rules.shared.objects import called, given, receiver
+from tensortrail.rules.shared.objects import called, given, is_false, receiver
 from tensortrail.rules.shared.prepared import is_prepared
 
 LOAD = "Module.load_state_dict"
@@ -57,6 +59,9 @@ class WrapperPrefix(Rule):
     was made by `torch.compile`, `DataParallel` or `DistributedDataParallel` in the same function,
     is kept in an attribute, or was returned by accelerate's `prepare`, which wraps in a run of
     several processes.
+
+    In code, reports too a load into such a wrapper if the prefix was cut off the names before, or
+    if the file is written with the state dict of the module inside.
 
     Reported as a note: such a save, unless a load of that file into an unwrapped model is seen.
     Other readers may remove the prefix. By default the note is of `torch.compile` alone.
@@ -199,6 +204,19 @@ def train(net, optimizer, rank):
     save_checkpoint(model.module, optimizer, "last.pt")
 """,
         ),
+        Bad(
+            """\
+import torch
+
+def resume(net, path):
+    model = torch.nn.DataParallel(net)
+    state = torch.load(path, map_location="cpu", weights_only=True)
+    state = {name.replace("module.", ""): value for name, value in state.items()}
+    model.load_state_dict(state, strict=False)
+    return model
+""",
+            lines=(7,),
+        ),
     )
     good = (
         Good(
@@ -241,6 +259,18 @@ def train(model, path):
     torch.save(weights, path)
 """
         ),
+        Good(
+            """\
+import torch
+
+def resume(net, path):
+    model = torch.nn.DataParallel(net)
+    state = torch.load(path, map_location="cpu", weights_only=True)
+    state = {name.replace("module.", ""): value for name, value in state.items()}
+    model.module.load_state_dict(state)
+    return model
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -258,6 +288,20 @@ def train(model, path):
             yield self._written(module, call, owner, made, again, cut)
         if next(module.calls(*PREFIXES, "prepare"), None) is not None:
             yield from self._by_helpers(module)
+            yield from map(partial(self._bare, module), loaded_without_prefix(module))
+
+    def _bare(self, module: Module, found: Bare) -> Finding:
+        model, strict = module.text(found.model), module.argument(found.load, 1, "strict")
+        effect = "no weight is loaded, and no error is raised" if is_false(strict) else "this fails"
+        return self.finding(
+            module,
+            found.load,
+            f"all names of `{model}` begin with `{found.prefix}`, and none of the state dict does, "
+            f"as {found.why}: {effect}",
+            severity=Severity.WARNING,
+            trail=[(found.by, "names without the prefix"), (found.load, "loaded into the wrapper")],
+            told=True,
+        )
 
     def _by_helpers(self, module: Module) -> Iterator[Finding]:
         """`save_checkpoint(model, path)`, a function of the project that writes its state dict."""

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 from tensortrail.findings import Confidence, Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
-from tensortrail.rules.shards._every_process import Written, written_by_every_process
+from tensortrail.rules.shards._every_process import Written, written_by_every_process, written_here
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line
 
@@ -13,12 +14,17 @@ class WrittenByEveryProcess(Rule):
     """Every process of a distributed run writes the same file.
 
     ## What it does
-    Reports `torch.save` and `save_file` in a function that makes the process group, wraps a model
-    in `DistributedDataParallel` or calls a collective, if no condition before the save tests the
-    rank, and nothing in the file name differs between processes.
+    Reports `torch.save`, `save_file` and `save_pretrained` that every process comes to, if no
+    condition on the way tests the rank, and nothing in the file name differs between processes. It
+    stands in a function that makes the process group, calls a collective, or prepares, wraps or
+    trains a model for several processes (`DistributedDataParallel`, accelerate, DeepSpeed, Fabric),
+    or in a function or method of the project that such a function calls.
 
-    Not reported: a file name that is an argument, as the caller may give each process its own; a
-    function that the file calls only under a condition on the rank.
+    Reported as a note: `save_pretrained`, as every process writes the same.
+
+    Not reported: a file name that depends on an argument of which nothing is known, as the caller
+    may give each process its own; a function that the file calls only under a condition on the
+    rank, or that has a decorator; `save_pretrained` with `is_main_process`.
 
     ## Why is this bad?
     The file is damaged where two processes write at once, and this shows only when it is read:
@@ -39,7 +45,8 @@ class WrittenByEveryProcess(Rule):
     since = "0.2.0"
     severity = Severity.WARNING
     confidence = Confidence.MEDIUM
-    triggers = (("distributed", "save"), ("DistributedDataParallel", "save"))
+    triggers = (("distributed", "save"), "init_process_group", "DistributedDataParallel",
+                ("ccelerat", ".prepare"), "deepspeed.initialize", ("Fabric", ".setup"))  # fmt: skip
     bad = (
         Bad(
             """\
@@ -98,6 +105,78 @@ if __name__ == "__main__":
     main()
 """,
             lines=(7,),
+        ),
+        Bad(
+            """\
+import os
+import torch
+from torch.nn.parallel import DistributedDataParallel
+
+class Trainer:
+    def __init__(self, net, folder):
+        self.model = DistributedDataParallel(net)
+        self.folder = folder
+
+    def save(self, epoch):
+        path = os.path.join(self.folder, f"epoch_{epoch}.pt")
+        torch.save(self.model.module.state_dict(), path)
+
+    def train(self, loader, epochs):
+        for epoch in range(epochs):
+            for x in loader:
+                self.model(x).sum().backward()
+            self.save(epoch)
+""",
+            lines=(12,),
+        ),
+        Bad(
+            """\
+from torch.nn.parallel import DistributedDataParallel
+
+from files import keep
+
+def main(net, loader):
+    model = DistributedDataParallel(net.cuda())
+    for x in loader:
+        model(x).sum().backward()
+    keep(model.module, "last.pt")
+""",
+            lines=(9,),
+            files={
+                "files.py": """\
+import torch
+
+def keep(model, path):
+    torch.save(model.state_dict(), path)
+"""
+            },
+        ),
+        Bad(
+            """\
+from accelerate import Accelerator
+
+def main(model, loader, optimizer, args):
+    accelerator = Accelerator()
+    model, loader, optimizer = accelerator.prepare(model, loader, optimizer)
+    for batch in loader:
+        accelerator.backward(model(batch).loss)
+        optimizer.step()
+    accelerator.unwrap_model(model).save_pretrained(args.output_dir)
+""",
+            lines=(9,),
+            instead="""\
+from accelerate import Accelerator
+
+def main(model, loader, optimizer, args):
+    accelerator = Accelerator()
+    model, loader, optimizer = accelerator.prepare(model, loader, optimizer)
+    for batch in loader:
+        accelerator.backward(model(batch).loss)
+        optimizer.step()
+    accelerator.unwrap_model(model).save_pretrained(
+        args.output_dir, is_main_process=accelerator.is_main_process
+    )
+""",
         ),
     )
     good = (
@@ -181,6 +260,46 @@ class Trainer:
                 self.save()
 """
         ),
+        Good(
+            """\
+import functools
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+def in_the_first(function):
+    @functools.wraps(function)
+    def inner(*args):
+        if dist.get_rank() == 0:
+            function(*args)
+    return inner
+
+class Trainer:
+    def __init__(self, net, folder):
+        self.model = DistributedDataParallel(net)
+        self.folder, self.own = folder, f"{folder}/rank{dist.get_rank()}"
+
+    @property
+    def writes(self):
+        return dist.get_rank() == 0
+
+    @in_the_first
+    def save(self, epoch):
+        torch.save(self.model.module.state_dict(), f"{self.folder}/{epoch}.pt")
+
+    def keep(self, epoch):
+        if self.writes:
+            torch.save(self.model.module.state_dict(), f"{self.folder}/{epoch}.pt")
+        torch.save(epoch, f"{self.own}/{epoch}.pt")
+
+    def train(self, loader, epochs):
+        for epoch in range(epochs):
+            for x in loader:
+                self.model(x).sum().backward()
+            self.save(epoch)
+            self.keep(epoch)
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -189,11 +308,19 @@ class Trainer:
                 yield self._reported(module, each)
 
     def _reported(self, module: Module, found: Written) -> Finding:
-        together = one_line(module, found.together.func)
+        together, write = one_line(module, found.together.func), found.write
+        is_here = write.path == module.path
+        called = one_line(module, found.call.func)
+        by = "" if is_here else f" in line {write.line} of {os.path.basename(write.path)}"
         return self.finding(
             module,
-            found.call,
-            f"every process writes `{one_line(module, found.path)}`: nothing here tests the "
+            written_here(module, found) or found.call,
+            f"every process writes `{write.shown}`{by}: nothing before it tests the "
             f"rank, and all of them run `{together}` in line {found.together.lineno}",
-            trail=[(found.together, "all processes run this"), (found.call, "and this")],
+            severity=Severity.NOTE if write.is_pretrained else Severity.WARNING,
+            told=True,
+            trail=[
+                (found.together, "all processes run this"),
+                (found.call, f"and `{called}`, which writes the file"),
+            ],
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from tensortrail.rules.shared.objects import is_self
 from tensortrail.rules.view import Module
 
 
@@ -13,6 +14,16 @@ def behind(module: Module, node: ast.expr) -> ast.expr:
         return behind(module, node.value)
     origins = module.value_of(node).origins if isinstance(node, ast.Name) else ()
     return origins[0] if len(origins) == 1 and origins[0] is not node else node
+
+
+def kept_behind(module: Module, node: ast.expr) -> ast.expr:
+    """The same, and what the class binds an attribute of `self` to, if it does so once."""
+    if not isinstance(node, ast.Attribute) or not is_self(node.value):
+        return behind(module, node)
+    members = module.members(node.attr, module.class_of(node))
+    stores = [each for each in members if isinstance(each.ctx, ast.Store)]
+    stored = module.parent(stores[0]) if len(stores) == 1 else None
+    return behind(module, stored.value) if isinstance(stored, ast.Assign) else node
 
 
 def text_behind(module: Module, node: ast.expr) -> str:

@@ -6,8 +6,8 @@ import ast
 import copy
 
 from tensortrail.patterns import pattern
-from tensortrail.rules.shared.objects import called, is_self, last_name
-from tensortrail.rules.shared.origins import behind
+from tensortrail.rules.shared.objects import called, last_name
+from tensortrail.rules.shared.origins import behind, kept_behind
 from tensortrail.rules.view import Module
 
 _RANK = pattern(
@@ -23,17 +23,17 @@ _NAMED = pattern(r"(?:^|_)rank$|process_index$")
 _GIVES = frozenset("get_rank get_local_rank get_global_rank get_node_rank get_ordinal".split())
 _HOLDS = frozenset("process_index local_process_index global_rank local_rank".split())
 _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
+_DEEPEST = 6
 
 
-def asks_for_rank(module: Module, test: ast.expr) -> bool:
+def asks_for_rank(module: Module, test: ast.expr, depth: int = _DEEPEST) -> bool:
     """The condition is true for some of the processes and false for others."""
     asked = behind(module, test)
-    while isinstance(asked, ast.UnaryOp) and isinstance(asked.op, ast.Not):
-        asked = behind(module, asked.operand)
+    if isinstance(asked, ast.UnaryOp) and isinstance(asked.op, ast.Not):
+        return depth > 0 and asks_for_rank(module, asked.operand, depth - 1)
     if isinstance(asked, ast.BoolOp):
-        return isinstance(asked.op, ast.And) and any(
-            asks_for_rank(module, each) for each in asked.values
-        )
+        deeper = depth > 0 and isinstance(asked.op, ast.And)  # `loud = loud and rank == 0`
+        return deeper and any(asks_for_rank(module, each, depth - 1) for each in asked.values)
     return bool(_RANK.search(_shown(module, asked)))
 
 
@@ -56,19 +56,10 @@ def _shown(module: Module, test: ast.expr) -> str:
     ranks = {
         ast.unparse(each)
         for each in ast.walk(test)
-        if isinstance(each, (ast.Name, ast.Attribute)) and _gives_rank(module, _made(module, each))
+        if isinstance(each, (ast.Name, ast.Attribute))
+        and _gives_rank(module, kept_behind(module, each))
     }
     return ast.unparse(_Named(ranks).visit(copy.deepcopy(test)) if ranks else test)
-
-
-def _made(module: Module, node: ast.Name | ast.Attribute) -> ast.expr:
-    """What the variable was bound to, or the attribute of the object in its class."""
-    if isinstance(node, ast.Name) or not is_self(node.value):
-        return behind(module, node)
-    members = module.members(node.attr, module.class_of(node))
-    stores = [each for each in members if isinstance(each.ctx, ast.Store)]
-    stored = module.parent(stores[0]) if len(stores) == 1 else None
-    return stored.value if isinstance(stored, ast.Assign) else node
 
 
 class _Named(ast.NodeTransformer):
