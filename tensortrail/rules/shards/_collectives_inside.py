@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable, Iterator
 
 from tensortrail.patterns import pattern
@@ -18,7 +17,6 @@ from tensortrail.rules.words import Branch
 
 _OF_ANY_RUN = pattern(r"is_initialized|is_available|world_size|num_processes|is_distributed")
 """What is asked only to tell a run of several processes from one of a single process."""
-_RANKS = pattern(r"rank|process|master|main|zero|last", re.IGNORECASE)
 
 
 def come_to_collectives(module: Module) -> Iterator[tuple[ast.Call, frozenset[str]]]:
@@ -35,17 +33,7 @@ def come_to_collectives(module: Module) -> Iterator[tuple[ast.Call, frozenset[st
 
 
 def _is_about_ranks(module: Module, branch: Branch) -> bool:
-    around = outermost_function(module, branch.node) or module.top
-    return module.once(_names_a_rank, around) and any(
-        module.once(asks_for_rank, each.test) for each in branch.guards
-    )
-
-
-def _names_a_rank(module: Module, function: ast.AST) -> bool:
-    """Its text does, or that of its class: without one, no condition in it is about ranks."""
-    cls = module.class_of(function)
-    texts = (module.text(each) for each in (function, cls) if each is not None)
-    return any(_RANKS.search(each) for each in texts)
+    return any(module.once(asks_for_rank, each.test) for each in branch.guards)
 
 
 def _others_join(module: Module, call: ast.Call, inside: frozenset[str]) -> bool:

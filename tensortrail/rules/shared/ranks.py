@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import copy
+import re
+from collections.abc import Iterable, Iterator, Sequence
 
 from tensortrail.patterns import pattern
 from tensortrail.rules.shared.objects import called, last_name
@@ -23,11 +25,18 @@ _NAMED = pattern(r"(?:^|_)rank$|process_index$")
 _GIVES = frozenset("get_rank get_local_rank get_global_rank get_node_rank get_ordinal".split())
 _HOLDS = frozenset("process_index local_process_index global_rank local_rank".split())
 _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
+_WORDS = pattern(
+    r"rank|process_index|is_(?:(?:local_|global_)?main|last|world|global|master)|ordinal|procid",
+    re.IGNORECASE,
+)
+"""One of these is in all that the patterns and names above find."""
 _DEEPEST = 6
 
 
 def asks_for_rank(module: Module, test: ast.expr, depth: int = _DEEPEST) -> bool:
     """The condition is true for some of the processes and false for others."""
+    if not _may_be_about_ranks(module, test):
+        return False
     asked = behind(module, test)
     if isinstance(asked, ast.UnaryOp) and isinstance(asked.op, ast.Not):
         return depth > 0 and asks_for_rank(module, asked.operand, depth - 1)
@@ -39,6 +48,8 @@ def asks_for_rank(module: Module, test: ast.expr, depth: int = _DEEPEST) -> bool
 
 def mentions_rank(module: Module, test: ast.expr) -> bool:
     """Another way to ask for the rank: with other questions, or `rank > 0`."""
+    if not _may_be_about_ranks(module, test):
+        return False
     shown = _shown(module, test)
     return bool(_RANK.search(shown) or _ABOVE_ZERO.search(shown))
 
@@ -49,6 +60,47 @@ def is_rank(module: Module, node: ast.AST) -> bool:
         return node.slice.value in _VARIABLES
     gives = isinstance(node, ast.expr) and _gives_rank(module, node)
     return gives or _NAMED.search(last_name(node)) is not None
+
+
+def _may_be_about_ranks(module: Module, test: ast.expr) -> bool:
+    """By the words alone, which are read much faster than values are followed."""
+    if _WORDS.search(module.text(test)):
+        return True
+    named = module.once(_bound_by_ranks, module.top)
+    return not named.isdisjoint(_names([test]))
+
+
+def _bound_by_ranks(module: Module, top: ast.AST) -> frozenset[str]:
+    """Names and attributes of the file that are bound to something with such a word, or to what has
+    one of these names."""
+    bound = [
+        (_names(targets), _names([value]), _WORDS.search(module.text(value)))
+        for targets, value in _bindings(module, top)
+    ]
+    found: set[str] = set()
+    while more := {
+        name
+        for targets, values, word in bound
+        if word or values & found
+        for name in targets - found
+    }:
+        found |= more
+    return frozenset(found)
+
+
+def _bindings(module: Module, top: ast.AST) -> Iterator[tuple[Sequence[ast.expr], ast.expr]]:
+    yield from ((each.targets, each.value) for each in module.nodes(ast.Assign, top))
+    yield from (([each.target], each.value) for each in module.nodes(ast.NamedExpr, top))
+
+
+def _names(nodes: Iterable[ast.expr]) -> set[str]:
+    inside = (each for node in nodes for each in ast.walk(node))
+    return {_name(each) for each in inside} - {""}
+
+
+def _name(node: ast.AST) -> str:
+    """Of a variable or attribute."""
+    return str(getattr(node, "id", "") or getattr(node, "attr", ""))
 
 
 def _shown(module: Module, test: ast.expr) -> str:
