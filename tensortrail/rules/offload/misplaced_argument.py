@@ -240,7 +240,7 @@ def swapped(model, weights, offloaded):
 
     def _by_position(self, module: Module, call: ast.Call) -> Iterator[Finding]:
         names = [last_name(each) for each in call.args]
-        if unpacks(call) or not any(_ABOUT_PLACES.search(name) for name in names):
+        if not any(map(_ABOUT_PLACES.search, names)) or unpacks(call):
             return
         params = module.parameters_of(call)
         if names[:1] == ["self"] and _is_of_a_class(module, call.func):
@@ -307,6 +307,8 @@ def swapped(model, weights, offloaded):
     def _by_sort(self, module: Module, call: ast.Call) -> Iterator[Finding]:
         for each in call.keywords:
             other = _SORTS.get(each.arg or "")
+            if other is None:
+                continue
             value = behind(module, each.value)
             if isinstance(value, ast.Attribute) and value.attr == other:
                 yield self.finding(

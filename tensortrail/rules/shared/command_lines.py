@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-
 from tensortrail.rules.shared.imports import imported_packages
 from tensortrail.rules.view import Module
 
@@ -17,4 +15,4 @@ def is_command(module: Module) -> bool:
     """The file reads the command line, itself or by a package that is made for it."""
     if not imported_packages(module).isdisjoint(COMMAND_LINES):
         return True
-    return any(module.qualified(each) == "sys.argv" for each in module.nodes(ast.Attribute))
+    return any(module.qualified(each) == "sys.argv" for each in module.members("argv"))

@@ -31,6 +31,8 @@ def is_device(module: Module, node: ast.expr) -> bool:
     """By its kind, because the same name is given to something as a device, or by its name."""
     if "device" in module.text(node) or is_used_as_device(module, node):
         return True  # what costs most is asked last
+    if isinstance(node, ast.Constant) and not isinstance(node.value, str):
+        return False
     value = module.value_of(node)
     return bool(value.kinds) and value.is_only(*_DEVICES)
 
@@ -40,14 +42,19 @@ def is_used_as_device(module: Module, node: ast.expr) -> bool:
     if not isinstance(node, (ast.Name, ast.Attribute)):
         return False
     around = outermost_function(module, node) if isinstance(node, ast.Name) else None
-    return module.text(node) in module.once(_used_as_devices, around or module.top)
+    said = module.once(_said_as_devices, around or module.top).get(module.text(node), ())
+    return any(not module.value_of(each).is_tensor for each in said)
 
 
-def _used_as_devices(module: Module, scope: ast.AST) -> frozenset[str]:
+def _said_as_devices(module: Module, scope: ast.AST) -> dict[str, list[ast.expr]]:
+    """What stands where a device may be given, by its text: `other` of `x.to(other)` too."""
     inside = None if scope is module.top else scope
-    said = (said_device(module, each) for each in module.nodes(ast.Call, inside))
-    names = [each for each in said if isinstance(each, (ast.Name, ast.Attribute))]
-    return frozenset(module.text(each) for each in names if not module.value_of(each).is_tensor)
+    found: dict[str, list[ast.expr]] = {}
+    for call in module.nodes(ast.Call, inside):
+        said = said_device(module, call)
+        if isinstance(said, (ast.Name, ast.Attribute)):
+            found.setdefault(module.text(said), []).append(said)
+    return found
 
 
 def said_device(module: Module, call: ast.Call) -> ast.expr | None:

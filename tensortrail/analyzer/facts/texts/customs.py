@@ -31,10 +31,10 @@ GPU = "cuda"
 _ON_CURRENT_GPU = pattern(rb"\.cuda\(\s*(?:non_blocking\s*=\s*\w+\s*)?\)")
 _ON_A_DEVICE = pattern(rb"\bdevice\s*=(?!=)(?!\s*['\"]cuda['\"])|\.to\([^)\n]*\bdevice\b")
 _BUILDS_ON_DEVICE = pattern(
-    rb"^[ \t]*with (?:[^\n#]*, *)?(?:torch\.device\((?!['\"](?:meta|cpu))[^\n]*"
-    rb"|(?:\w+\.)*\w*device\b *(?:,[^\n]*)?):",
-    re.MULTILINE,
+    rb"with (?:[^\n#]*, *)?(?:torch\.device\((?!['\"](?:meta|cpu))[^\n]*"
+    rb"|(?:\w+\.)*\w*device\b *(?:,[^\n]*)?):"
 )
+"""Behind what indents a line. A pattern that begins with a word is found four times as fast."""
 _OFTEN = 3
 """A package is for the current GPU if a device is named at most so many times as often."""
 _TESTS = frozenset({"test", "tests", "testing", "unittest", "test_utils"})
@@ -245,7 +245,10 @@ def gives_value(attribute: str) -> re.Pattern[bytes]:
 
 
 def builds_on_device(text: bytes) -> bool:
-    return b"with " in text and _BUILDS_ON_DEVICE.search(text) is not None
+    return any(
+        not text[text.rfind(b"\n", 0, each.start()) + 1 : each.start()].strip(b" \t")
+        for each in _BUILDS_ON_DEVICE.finditer(text)
+    )
 
 
 def on_current_gpu(text: bytes) -> int:

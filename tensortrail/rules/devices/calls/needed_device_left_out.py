@@ -75,8 +75,12 @@ class NeededDeviceLeftOut(Rule):
         if in_tests(module):
             return
         own, is_run = needed_in_file(module), is_command(module)
+        passed: dict[str, bool] = {}
         for call in module.nodes(ast.Call):
-            if called(call) not in own and not is_passed_elsewhere(module, call):
+            dotted = module.qualified(call.func)
+            if dotted not in passed:  # it is the same for all calls of one name
+                passed[dotted] = is_passed_elsewhere(module, call)
+            if called(call) not in own and not passed[dotted]:
                 continue
             overridden = _is_overridden(module, call)
             for name in needed_and_left_out(module, call) if not overridden else ():

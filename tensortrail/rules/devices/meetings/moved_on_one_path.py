@@ -12,6 +12,7 @@ from tensortrail.rules.devices.shared.meetings.described import described
 from tensortrail.rules.devices.shared.meetings.legal import is_legal
 from tensortrail.rules.devices.shared.written_for.makers import outermost
 from tensortrail.rules.places import Held, Meeting, Place, What, Where
+from tensortrail.rules.shared.dtypes import is_cast
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import TO_DEVICE
 
@@ -136,8 +137,13 @@ def _is_taken_too(meeting: Meeting, others: Sequence[Meeting], left: Place) -> b
 
 def _moves_in_branches(module: Module) -> Iterator[ast.Call]:
     for call in module.calls(*TO_DEVICE):
+        if is_cast(module, call):
+            continue
         statement = module.statement_of(call)
-        start = call if module.nodes(ast.IfExp, statement) else statement
+        chosen = bool(module.nodes(ast.IfExp, statement))
+        if isinstance(statement, ast.Return) and not chosen:
+            continue  # nothing comes after it
+        start = call if chosen else statement
         around = chain([start], module.ancestors(start))
         if any(isinstance(each, (ast.If, ast.IfExp)) for each in around):
             yield call

@@ -233,7 +233,11 @@ def on_the_cpu(x):
 
 def _users_of_foreign_objects(module: Module) -> Iterator[FunctionNode]:
     """Functions that make an object of a plain class of another file, and those that find one."""
-    made = [each for each in module.nodes(ast.Call) if _makes_foreign_object(module, each)]
+    made = [
+        each
+        for each in module.nodes(ast.Call)
+        if not isinstance(module.parent(each), ast.Return) and _makes_foreign_object(module, each)
+    ]
     yield from outermost(module, made)
     for each in made:
         yield from users_of_objects(module, each)

@@ -8,10 +8,10 @@ from tensortrail.rules import Bad, Good, Module, Rule
 from tensortrail.rules.devices.shared.meetings.legal import is_legal
 from tensortrail.rules.devices.shared.written_for.makers import outermost
 from tensortrail.rules.places import FunctionPlaces, Held, Meeting, What, Where
-from tensortrail.rules.shared.dtypes import is_dtype
+from tensortrail.rules.shared.dtypes import is_cast
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.moves import TO_DEVICE
-from tensortrail.rules.shared.objects import all_given
+from tensortrail.rules.shared.objects import receiver
 
 
 class MovedAlone(Rule):
@@ -128,16 +128,19 @@ class MovedAlone(Rule):
 def _moves_of_members(module: Module) -> Iterator[ast.Call]:
     """`a.b.to(...)`; a member that is given a name first is moved as a plain name."""
     for call in module.calls(*TO_DEVICE):
-        func = call.func
-        member = isinstance(func, ast.Attribute) and not isinstance(func.value, ast.Call)
-        if member and not _casts(module, call):
+        moved = receiver(call)
+        if moved is None or isinstance(moved, ast.Call) or _is_only_given(module, moved):
+            continue
+        if not is_cast(module, call):
             yield call
 
 
-def _casts(module: Module, call: ast.Call) -> bool:
-    """`a.b.to(torch.float32)`, which moves nothing."""
-    given = all_given(call)
-    return len(given) == 1 and is_dtype(module, given[0])
+def _is_only_given(module: Module, moved: ast.expr) -> bool:
+    """An argument, or a name of the file, which the function binds to no member."""
+    function = module.function_of(moved)
+    return isinstance(moved, ast.Name) and not any(
+        isinstance(each.ctx, ast.Store) for each in module.uses(moved.id, function)
+    )
 
 
 def _parted(meeting: Meeting, moved: Held, left: Held) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from tensortrail.rules.devices.shared.written_for.device_aware import sets_up
 from tensortrail.rules.devices.shared.written_for.makers import FACTORIES
+from tensortrail.rules.shared.dtypes import is_cast
 from tensortrail.rules.shared.moves import TO_DEVICE
 from tensortrail.rules.view import Module
 
@@ -15,7 +16,7 @@ LAYERS = ("Linear", "Conv1d", "Conv2d", "Conv3d", "Embedding", "LayerNorm")
 
 def placed(module: Module) -> Iterator[ast.Call]:
     """Calls that put a tensor on a device."""
-    yield from module.calls(*TO_DEVICE)
+    yield from (each for each in module.calls(*TO_DEVICE) if not is_cast(module, each))
     for call in module.calls(*FACTORIES):
         if any(each.arg == "device" for each in call.keywords):
             yield call

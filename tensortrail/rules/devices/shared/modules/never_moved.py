@@ -12,7 +12,7 @@ from tensortrail.rules.devices.shared.written_for.told import told_device
 from tensortrail.rules.shared.functions import called_here, matched, parameter_names
 from tensortrail.rules.shared.given_devices import is_given_device, under_device
 from tensortrail.rules.shared.moves import MAY_PLACE
-from tensortrail.rules.shared.objects import called, given, receiver
+from tensortrail.rules.shared.objects import called, file_around, given, receiver
 from tensortrail.rules.view import FunctionNode, Module
 
 _MOVES = MAY_PLACE | {"half", "share"}
@@ -85,10 +85,10 @@ def _made(module: Module) -> Iterator[tuple[ast.Assign, str, ast.AST]]:
         if len(assign.targets) > 1 or not isinstance(value, ast.Call):
             continue
         name, around = module.text(target), module.function_of(assign)
-        *_, file = module.ancestors(assign)
         top = around is None and isinstance(target, ast.Name)
         own = around is not None and name.startswith("self.")
-        scope = file if top else _scope_of_own(module, assign, name) if own else None
+        scope = _scope_of_own(module, assign, name) if own else None
+        scope = file_around(module, assign) if top else scope
         if scope is None or not _is_plain_model(module, value):
             continue
         if _is_bound_once(module, scope, name):
@@ -135,13 +135,15 @@ def _stays_where_it_is_made(module: Module, cls: ast.AST) -> bool:
 
 
 def _is_bound_once(module: Module, scope: ast.AST, name: str) -> bool:
-    kind = ast.Attribute if name.startswith("self.") else ast.Name
-    stores = [
-        each
-        for each in module.nodes(kind, scope)
-        if isinstance(each.ctx, ast.Store) and module.text(each) == name  # type: ignore[attr-defined]
-    ]
-    return len(stores) == 1
+    return sum(isinstance(each.ctx, ast.Store) for each in _named(module, scope, name)) == 1
+
+
+def _named(module: Module, scope: ast.AST, name: str) -> Iterator[ast.Name | ast.Attribute]:
+    """Where it stands below the scope: by its last part first, as few have that."""
+    last = name.rpartition(".")[2]
+    own = name.startswith("self.")
+    found = module.members(last, scope) if own else module.uses(name, scope)
+    return (each for each in found if module.text(each) == name)
 
 
 def _is_meant(module: Module, use: ast.Call, made: ast.Assign, name: str) -> bool:
@@ -168,12 +170,7 @@ def _may_be_moved(module: Module, scope: ast.AST, name: str) -> bool:
             return True
         if called(call) == "prepare" or (owner is not None and _may_be_the_object(module, owner)):
             return True
-    kind = ast.Attribute if name.startswith("self.") else ast.Name
-    reads = (
-        each
-        for each in module.nodes(kind, scope)
-        if isinstance(each.ctx, ast.Load) and module.text(each) == name  # type: ignore[attr-defined]
-    )
+    reads = (each for each in _named(module, scope, name) if isinstance(each.ctx, ast.Load))
     return any(_is_given_away(module, each) for each in reads)
 
 

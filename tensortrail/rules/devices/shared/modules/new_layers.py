@@ -20,9 +20,9 @@ def is_new_on_default(module: Module, made: ast.Call) -> bool:
         return False
     if any(each.arg is None for call in calls for each in call.keywords):
         return False
-    if says_device(module, made) or under_device(module, made):
-        return False
-    return any(_has_parameters(module, each) for each in calls)
+    if not any(_has_parameters(module, each) for each in calls):
+        return False  # before the function is run
+    return not (says_device(module, made) or under_device(module, made))
 
 
 def _has_parameters(module: Module, call: ast.Call) -> bool:
@@ -42,14 +42,13 @@ def makes_layers(module: Module, cls: ast.AST) -> bool:
     for each in cls.body if isinstance(cls, ast.ClassDef) else ():
         if isinstance(each, ast.FunctionDef) and each.name == "__init__":
             calls = module.nodes(ast.Call, each)
-            if _speaks_of_devices(module, each, calls):
-                return False
-            return any(
+            makes = any(
                 module.qualified(c.func) == PARAMETER
                 or (module.qualified(c.func).startswith("torch.nn.") and _has_parameters(module, c))
                 or _gives_layers(module, c)
                 for c in calls
             )
+            return makes and not _speaks_of_devices(module, each, calls)
     return False
 
 
@@ -64,10 +63,11 @@ def _is_maker_of_layers(module: Module, node: ast.AST) -> bool:
     if not isinstance(node, ast.FunctionDef):
         return False
     calls = module.nodes(ast.Call, node)
-    return not _speaks_of_devices(module, node, calls) and any(
+    makes = any(
         module.qualified(each.func).startswith("torch.nn.") and _has_parameters(module, each)
         for each in calls
     )
+    return makes and not _speaks_of_devices(module, node, calls)
 
 
 def _speaks_of_devices(module: Module, inside: ast.AST, calls: Sequence[ast.Call]) -> bool:
