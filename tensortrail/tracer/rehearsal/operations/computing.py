@@ -13,7 +13,12 @@ from torch._C import _current_graph_task_id
 from tensortrail.tracer.rehearsal import state
 from tensortrail.tracer.rehearsal.compiler import script_constants, script_devices
 from tensortrail.tracer.rehearsal.devices import nccl_groups
-from tensortrail.tracer.rehearsal.operations import autocast, device_mismatch, index_devices
+from tensortrail.tracer.rehearsal.operations import (
+    autocast,
+    device_mismatch,
+    index_devices,
+    nondeterminism,
+)
 from tensortrail.tracer.rehearsal.operations.copies import Copies
 from tensortrail.tracer.rehearsal.operations.missing_kernels import (
     INSTEAD,
@@ -96,6 +101,8 @@ class Computing(Copies):
             return self._copy(args, kwargs)
         if func in script_devices.answers:
             return script_devices.answers[func](*args)
+        if torch._C._get_deterministic_algorithms():
+            nondeterminism.check(func, args, kwargs)
         if not sims and func is aten._to_copy.default and kwargs.get("non_blocking"):
             self.sends(args[0], index)
         result = self._computed(func, args, kwargs, named, index)
