@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 
 import pytest
 
@@ -112,6 +113,12 @@ def test_a_trace_whose_constants_are_compared_gives_what_python_gives(place: str
         for found, expected in zip(traced(x), scaled(x), strict=True):
             assert found.device == expected.device
             assert found.tolist() == expected.tolist()
+
+
+def test_a_move_in_a_trace_reads_no_values() -> None:
+    with warnings.catch_warnings(record=True) as told:
+        torch.jit.trace(lambda x: x.to("cuda") + x.cuda(), (torch.ones(2),))
+    assert not [each for each in told if "Python boolean" in str(each.message)]
 
 
 def test_equal_in_a_script_is_refused_over_two_devices() -> None:
