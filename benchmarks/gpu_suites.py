@@ -106,6 +106,15 @@ GPU_SUITES = {
             inside="bindings/python",
         ),
         Suite(
+            "tensordict",
+            files=("test/tensordict/test_methods.py", "test/nn/test_nn.py"),
+            folders=("test",),
+            tag="none",
+            version="0.14.0",
+            needs=(HELPERS, "helpers of tensordict 1.0"),
+            options=("-k", "cuda"),
+        ),
+        Suite(
             "torchao",
             files=("test/quantization/test_quant_api.py",
                    "test/dtypes/test_affine_quantized_float.py", "test/float8/test_base.py",

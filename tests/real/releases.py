@@ -85,6 +85,12 @@ PINNED = {
         "pyparsing==3.3.3",
         "psutil==7.2.2",
     ),
+    "helpers of tensordict 1.0": (
+        "tensordict==0.14.0",
+        "cloudpickle==3.1.3",
+        "orjson==3.13.0",
+        "pyvers==0.2.3",
+    ),
     "bitsandbytes 0.50.2": ("bitsandbytes==0.50.2",),
     "helpers of torchtitan 1.0": (
         "triton==3.9.0",

@@ -74,6 +74,10 @@ LEGAL = (
           result = F.ctc_loss(here[:, None].log_softmax(-1), torch.ones(1, 1).long().to(G),
                               torch.tensor([3]), torch.tensor([1]))
           """),
+    Legal("CTC loss with lengths in lists", """\
+          result = F.ctc_loss(there[:, None].log_softmax(-1), torch.ones(1, 1).long().to(G), [3],
+                              (1,)).cpu()
+          """),
     Legal("copy_ between GPUs", "other.copy_(there * 3); result = other.to(G).cpu()"),
     Legal("copy_ with another type and shape",
           "there.copy_(torch.arange(3)); result = there.half().cpu()"),

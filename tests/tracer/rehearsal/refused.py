@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.tracer.rehearsal.programs import Refused
 from tests.tracer.rehearsal.refused_collectives import COLLECTIVES
+from tests.tracer.rehearsal.refused_nondeterministic import NONDETERMINISTIC
 
 
 def two(first: str, second: str) -> str:
@@ -390,4 +391,5 @@ REFUSED = (
             """, "Function SelectScatterBackward0 returned an invalid gradient at index 1",
             "operand-copied-across-devices"),
     *COLLECTIVES,
+    *NONDETERMINISTIC,
 )  # fmt: skip

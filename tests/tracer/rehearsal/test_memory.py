@@ -132,4 +132,4 @@ def test_a_fraction_of_the_memory() -> None:
     torch.cuda.set_per_process_memory_fraction(0.25)
     with pytest.raises(torch.OutOfMemoryError):
         torch.ones(5 * MIB, device="cuda")
-    assert torch.cuda.mem_get_info() == (16 * MIB, 64 * MIB)
+    assert torch.cuda.mem_get_info() == (64 * MIB, 64 * MIB)  # the driver knows of no fraction

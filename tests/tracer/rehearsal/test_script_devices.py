@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 
 import pytest
 
@@ -95,3 +96,34 @@ def test_a_scripted_function_that_is_refused_says_why() -> None:
         scripted(torch.ones(2, device="cuda"), torch.ones(2))
     with pytest.raises(RuntimeError, match="missing value for argument 'y'"):
         scripted(torch.ones(2))
+
+
+def scaled(x: Tensor) -> tuple[Tensor, Tensor]:
+    there, here = torch.tensor([1.0, 2.0], device=x.device), torch.tensor([1.0, 2.0])
+    number = 2.0 * torch.tensor(3.0, dtype=torch.float64)
+    same_number = torch.tensor(2.0, dtype=torch.float64, device=x.device)
+    return (x + there) * number * same_number, here * 3
+
+
+@pytest.mark.parametrize("place", ["cpu", "cuda:0"])
+def test_a_trace_whose_constants_are_compared_gives_what_python_gives(place: str) -> None:
+    x = torch.ones(2, device=place)
+    traced = torch.jit.trace(scaled, (x,))
+    for _ in range(3):  # the optimizer works at the first runs
+        for found, expected in zip(traced(x), scaled(x), strict=True):
+            assert found.device == expected.device
+            assert found.tolist() == expected.tolist()
+
+
+def test_a_move_in_a_trace_reads_no_values() -> None:
+    with warnings.catch_warnings(record=True) as told:
+        torch.jit.trace(lambda x: x.to("cuda") + x.cuda(), (torch.ones(2),))
+    assert not [each for each in told if "Python boolean" in str(each.message)]
+
+
+def test_equal_in_a_script_is_refused_over_two_devices() -> None:
+    def alike(x: Tensor, y: Tensor) -> bool:
+        return bool(torch.equal(x, y))
+
+    with pytest.raises(RuntimeError, match="wrapper_CUDA__equal"):
+        torch.jit.script(alike)(torch.ones(2, device="cuda"), torch.ones(2))

@@ -14,7 +14,7 @@ from torch.cuda import comm  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 
-from tensortrail.tracer.rehearsal.lacks import NotShared  # noqa: E402
+from tensortrail.tracer.rehearsal.lacks import NotRehearsed, NotShared  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("two_gpus")
 
@@ -37,6 +37,58 @@ def test_libraries_and_plans_of_a_gpu() -> None:
     cuda.cufft_plan_cache[1].max_size = 3
     assert cuda.cufft_plan_cache[1].max_size == 3
     assert cuda.cufft_plan_cache.max_size > 3
+
+
+def test_settings_are_remembered() -> None:
+    from torch.cuda import tunable
+
+    assert (tunable.is_enabled(), tunable.tuning_is_enabled()) == (False, True)
+    tunable.enable(True)
+    tunable.set_filename("tuned.csv")
+    assert (tunable.is_enabled(), tunable.get_filename()) == (True, "tuned.csv")
+    assert tunable.get_results() == ()
+
+
+@pytest.mark.skipif(
+    not hasattr(torch.backends.cuda, "cublas_workspace_size"), reason="this torch has none"
+)
+def test_workspaces_of_cublas() -> None:
+    assert torch.backends.cuda.cublas_workspace_size() == 32 * 2**20
+    assert torch.backends.cuda.cublaslt_workspace_size(1024) == 1024
+
+
+def test_errors_of_the_runtime() -> None:
+    torch.cuda.check_error(0)
+    with pytest.raises(torch.cuda.CudaError, match=r"out of memory \(2\)"):
+        torch.cuda.check_error(2)
+
+
+def test_a_raw_stream_is_the_current_one() -> None:
+    stream = torch.cuda.Stream()
+    assert torch._C._cuda_getCurrentRawStream(0) == 0
+    with torch.cuda.stream(stream):
+        assert torch._C._cuda_getCurrentRawStream(0) == stream.cuda_stream
+        assert torch._C._cuda_getCurrentRawStream(1) == 0
+
+
+@pytest.mark.skipif(not hasattr(torch.accelerator, "Graph"), reason="this torch has none")
+def test_graphs_of_an_accelerator_are_not_simulated() -> None:
+    with pytest.raises(NotRehearsed, match="CUDA graphs are not simulated"):
+        torch.accelerator.Graph()
+
+
+def test_a_part_of_the_memory_is_no_smaller_gpu() -> None:
+    total = torch.cuda.mem_get_info()[1]
+    torch.cuda.set_per_process_memory_fraction(2**-20)
+    assert torch.cuda.mem_get_info() == (total, total)
+    with pytest.raises(torch.OutOfMemoryError, match=r"in use\. 1\.00 KiB allowed; Of the"):
+        torch.ones(2**20, device="cuda")
+    torch.cuda.set_per_process_memory_fraction(1.0)
+
+
+def test_statistics_of_pinned_memory_have_their_names() -> None:
+    assert torch.cuda.host_memory_stats()["allocated_bytes.peak"] == 0
+    assert torch.cuda.host_memory_stats()["host_alloc_time.count"] == 0
 
 
 def test_memory_outside_of_tensors() -> None:

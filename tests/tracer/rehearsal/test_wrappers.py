@@ -220,3 +220,31 @@ def test_jagged_tensors_are_trained_and_moved() -> None:
     assert layer.bias.grad.tolist() == [12, 12]
     assert nested.cpu().device == torch.device("cpu")
     assert nested.cpu().cuda().device == torch.device("cuda:0")
+
+
+class Made(torch.Tensor):  # type: ignore[name-defined,misc]
+    """A subclass whose constructor is that of tensors."""
+
+
+class MadeOf(torch.Tensor):  # type: ignore[name-defined,misc]
+    """A subclass that asks for a tensor itself, as memory-mapped tensors do."""
+
+    def __new__(cls, source: Any) -> Any:
+        return super().__new__(cls, source)
+
+
+@pytest.mark.parametrize("place", ["cpu", "cuda:1"])
+@pytest.mark.parametrize("kind", [Made, MadeOf])
+def test_a_subclass_is_made_by_the_constructor_of_tensors(kind: type, place: str) -> None:
+    source = torch.ones(2, 3, device=place, requires_grad=True)
+    made = kind(source)
+    assert (made.__class__, str(made.device), made.tolist()) == (kind, place, [[1] * 3] * 2)
+    made.sum().backward()
+    assert source.grad is not None
+    assert source.grad.tolist() == [[1] * 3] * 2
+
+
+def test_a_subclass_is_made_of_values_and_sizes() -> None:
+    assert isinstance(Made([1.0, 2.0]), Made)
+    assert Made(2, 3).shape == (2, 3)
+    assert torch.Tensor([1.0]).tolist() == [1]

@@ -95,12 +95,28 @@ def _define() -> None:
         return
     library = torch.library.Library(SPACE, "DEF")
     _libraries.append(library)
-    for schema, answer in OURS.values():
+    for schema, told in OURS.values():
+        answer = _of_numbers_too(told)
         name, moves = schema.partition("(")[0], schema.endswith("Tensor(a)")
         library.define(schema)
         key = "CompositeImplicitAutograd" if moves else "CompositeExplicitAutograd"
         library.impl(name, answer, key)
         answers[getattr(getattr(torch.ops, SPACE), name).default] = answer
+
+
+def _of_numbers_too(answer: Callable[..., Any]) -> Callable[..., Any]:
+    """C++ hands a tensor of one number, a constant of the script, on as that number."""
+
+    def answered(x: Any, *rest: Any) -> Any:
+        return answer(x if isinstance(x, torch.Tensor) else _of_number(x), *rest)
+
+    return answered
+
+
+def _of_number(value: Any) -> Any:
+    made = torch.tensor(value)
+    wide = {torch.float32: torch.float64, torch.complex64: torch.complex128}
+    return torch.tensor(value, dtype=wide.get(made.dtype, made.dtype))
 
 
 def _in_order(script: Any, args: Any, kwargs: Any) -> list[Any] | None:

@@ -18,7 +18,7 @@ from torch.jit import RecursiveScriptModule, ScriptModule
 from torch.nn import Parameter
 
 from tensortrail.tracer.rehearsal import state
-from tensortrail.tracer.rehearsal.compiler import script_devices
+from tensortrail.tracer.rehearsal.compiler import script_constants, script_devices
 from tensortrail.tracer.rehearsal.lacks import NotRehearsed
 from tensortrail.tracer.rehearsal.operations.simulation import Simulation
 from tensortrail.tracer.rehearsal.replacements import Replacements
@@ -51,7 +51,8 @@ def _calling(plain: Callable[..., Any]) -> Callable[..., Any]:
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
         state.refusal = ""
         try:
-            return script_devices.run(plain, self, args, kwargs)
+            with script_constants.running(self):
+                return script_devices.run(plain, self, args, kwargs)
         except RuntimeError as error:
             said = [line for line in str(error).splitlines() if OURS not in line]
             if state.refusal and said[-1:] and said[-1].strip() == WITHOUT_WORDS:

@@ -183,13 +183,14 @@ class Memory:
     def _refused(self, index: int, nbytes: int) -> Exception:
         self.refused[index] += 1
         used = self.bytes[index].current
-        free = max(0, (self.usable[index] or self.size) - used)
+        free, usable = max(0, self.size - used), self.usable[index]
+        allowed = f"{told(usable)} allowed; " if usable not in (None, self.size) else ""
         error = RefusedMemory(
             f"CUDA out of memory. Tried to allocate {told(_blocks(nbytes))}. GPU {index} has a "
             f"total capacity of {told(self.size)} of which {told(free)} is free. Including "
-            f"non-PyTorch memory, this process has {told(used)} memory in use. Of the allocated "
-            f"memory {told(used)} is allocated by PyTorch, and 0 bytes is reserved by PyTorch but "
-            f"unallocated.\nRehearsed on a simulated device.{self._most(index)}"
+            f"non-PyTorch memory, this process has {told(used)} memory in use. {allowed}Of the "
+            f"allocated memory {told(used)} is allocated by PyTorch, and 0 bytes is reserved by "
+            f"PyTorch but unallocated.\nRehearsed on a simulated device.{self._most(index)}"
         )
         error.__dict__["filled"] = filled(self._pieces(index), self.step)
         return error

@@ -13,6 +13,8 @@ BYTES = ("allocated_bytes", "reserved_bytes", "active_bytes", "requested_bytes")
 BLOCKS = ("allocation", "segment", "active")
 NOTHING = ("inactive_split", "inactive_split_bytes")
 SINGLE = ("oversize_allocations", "oversize_segments")
+OF_THE_HOST = ("allocations", "allocated_bytes", "active_requests", "active_bytes")
+TIMES = ("host_alloc_time", "host_free_time")
 
 
 def nested(memory: Memory, index: int) -> dict[str, Any]:
@@ -31,4 +33,15 @@ def nested(memory: Memory, index: int) -> dict[str, Any]:
         "num_device_alloc": memory.blocks[index].allocated,
         "num_device_free": memory.blocks[index].freed,
         "max_split_size": -1,
+    }
+
+
+def of_the_host() -> dict[str, Any]:
+    """The statistics of pinned memory, which is a flag here: all are zero."""
+    time = dict.fromkeys(("total", "max", "min", "count", "avg"), 0)
+    return {
+        **{name: asdict(Count()) for name in OF_THE_HOST},
+        **{name: dict(time) for name in TIMES},
+        "num_host_alloc": 0,
+        "num_host_free": 0,
     }

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch._C import _LinalgBackend
 from torch.autograd import profiler
 
+from tensortrail.tracer.rehearsal.devices.settings import remembered
 from tensortrail.tracer.rehearsal.lacks import NotRehearsed
 from tensortrail.tracer.rehearsal.operations.simulation import Simulation
 from tensortrail.tracer.rehearsal.replacements import Replacements
@@ -62,10 +63,7 @@ def _cuda(simulation: Simulation) -> dict[str, Callable[..., Any]]:
         "getStreamFromExternal": from_external,
         "resetPeakHostMemoryStats": lambda: None,
         "resetAccumulatedHostMemoryStats": lambda: None,
-        "tunableop_is_enabled": lambda: False,
-        "tunableop_enable": lambda on: None,
-        "tunableop_tuning_is_enabled": lambda: False,
-        "tunableop_tuning_enable": lambda on: None,
+        **remembered(),
     }
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 
-from tensortrail.tracer.rehearsal.devices.memory_stats import nested
+from tensortrail.tracer.rehearsal.devices import runtime_errors
+from tensortrail.tracer.rehearsal.devices.memory_stats import nested, of_the_host
 from tensortrail.tracer.rehearsal.lacks import NotRehearsed
 from tensortrail.tracer.rehearsal.operations.simulation import Simulation
 from tensortrail.tracer.rehearsal.replacements import Replacements
@@ -49,6 +50,8 @@ def install(simulation: Simulation, replaced: Replacements) -> None:
     for owner in (torch.cuda, torch.cuda.graphs):
         replaced.put(owner, "CUDAGraph", Graph)
         replaced.put(owner, "graph_pool_handle", lambda: (0, 0))
+    if hasattr(torch.accelerator, "Graph"):
+        replaced.put(torch.accelerator, "Graph", Graph)
     for owner in (torch._C, torch.cuda):
         replaced.put(owner, "_CudaDeviceProperties", Properties)
     replaced.put(torch.cuda.nccl, "is_available", lambda tensors: False)
@@ -116,7 +119,7 @@ def _memory(simulation: Simulation) -> Functions:
 
     return {
         "memoryStats": lambda index: nested(memory, known(index)),
-        "hostMemoryStats": dict,
+        "hostMemoryStats": of_the_host,
         "resetPeakMemoryStats": lambda index: memory.reset_peak(known(index)),
         "resetAccumulatedMemoryStats": lambda index: memory.reset_totals(known(index)),
         "emptyCache": lambda *_: None,
@@ -142,7 +145,8 @@ def _rest(simulation: Simulation) -> Functions:
         "get_sync_debug_mode": lambda: simulation.told_of_waits,
         "set_sync_debug_mode": tell_of_waits,
         "getCurrentBlasHandle": lambda: 0,
-        "getCurrentRawStream": lambda index: 0,
+        "getCurrentSolverHandle": lambda: 0,
+        "getCurrentRawStream": lambda index: simulation.streams.current(index).cuda_stream,
         "isCurrentStreamCapturing": lambda: False,
         "sleep": lambda cycles: None,
     }
@@ -200,18 +204,17 @@ def _runtime(simulation: Simulation) -> Any:
     memory = simulation.memory
 
     def free_and_total(index: int) -> tuple[int, int]:
-        usable = memory.usable[simulation.checked(index)] or memory.size
-        return max(0, usable - memory.bytes[index].current), memory.size
+        used = memory.bytes[simulation.checked(index)].current
+        return max(0, memory.size - used), memory.size
 
-    done = SimpleNamespace(success=0)
     return SimpleNamespace(
         cudaMemGetInfo=free_and_total,
         cudaProfilerStart=lambda: 0,
         cudaProfilerStop=lambda: 0,
         cudaHostRegister=lambda *_: 0,
         cudaHostUnregister=lambda *_: 0,
-        cudaError=done,
-        cudaGetErrorString=lambda code: "no error",
+        cudaError=runtime_errors.Error,
+        cudaGetErrorString=runtime_errors.told,
     )
 
 

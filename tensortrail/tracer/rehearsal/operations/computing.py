@@ -11,9 +11,14 @@ from torch import Tensor
 from torch._C import _current_graph_task_id
 
 from tensortrail.tracer.rehearsal import state
-from tensortrail.tracer.rehearsal.compiler import script_devices
+from tensortrail.tracer.rehearsal.compiler import script_constants, script_devices
 from tensortrail.tracer.rehearsal.devices import nccl_groups
-from tensortrail.tracer.rehearsal.operations import autocast, device_mismatch, index_devices
+from tensortrail.tracer.rehearsal.operations import (
+    autocast,
+    device_mismatch,
+    index_devices,
+    nondeterminism,
+)
 from tensortrail.tracer.rehearsal.operations.copies import Copies
 from tensortrail.tracer.rehearsal.operations.missing_kernels import (
     INSTEAD,
@@ -50,6 +55,8 @@ class Computing(Copies):
     def run(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         if nccl_groups.is_collective(func):
             nccl_groups.check(func, args)
+        if func is script_constants.EQUAL and script_constants.is_comparing(args):
+            return script_constants.are_equal(*args)
         func, args, kwargs = as_copy(INSTEAD.get(func, func), args, kwargs)
         named = list(operands(func, args, kwargs))
         sims = [tensor for _, tensor in named if isinstance(tensor, SimTensor)]
@@ -94,6 +101,8 @@ class Computing(Copies):
             return self._copy(args, kwargs)
         if func in script_devices.answers:
             return script_devices.answers[func](*args)
+        if torch._C._get_deterministic_algorithms():
+            nondeterminism.check(func, args, kwargs)
         if not sims and func is aten._to_copy.default and kwargs.get("non_blocking"):
             self.sends(args[0], index)
         result = self._computed(func, args, kwargs, named, index)

@@ -86,10 +86,13 @@ def assign_gradient(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def ctc_loss(func: Any, args: Any, kwargs: Any) -> Any:
-    """All goes where the first lies; C++ takes ours for there already."""
+    """All goes where the first lies; C++ takes ours for there already.
+
+    It makes tensors of lists of lengths, and fills their memory itself."""
     if not any(isinstance(each, SimTensor) for each in args):
         return func(*args, **kwargs)
-    moved = [each.to(args[0].device) if isinstance(each, Tensor) else each for each in args[1:4]]
+    given = [each if isinstance(each, Tensor) else torch.tensor(each) for each in args[1:4]]
+    moved = [each.to(args[0].device) for each in given]
     return state.required().called(func, (args[0], *moved, *args[4:]), kwargs)
 
 
@@ -132,7 +135,7 @@ def unravelled(func: Any, args: Any, kwargs: Any) -> Any:
 
 CHECKS: dict[Any, Callable[[Any, Any, Any], Any]] = {
     **dict.fromkeys((torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu), recurrent),
-    torch.nn.functional.ctc_loss: ctc_loss,
+    **dict.fromkeys((torch.nn.functional.ctc_loss, torch.ctc_loss), ctc_loss),
     **dict.fromkeys(
         (torch.quantile, torch.nanquantile, Tensor.quantile, Tensor.nanquantile), quantile
     ),

@@ -71,7 +71,7 @@ class Simulation(Computing):
         if inner.is_meta:
             raise NotImplementedError("Cannot copy out of meta tensor; no data!")
         if target is not None and inner.layout is torch.strided:
-            self.memory.ask(target, inner.numel() * inner.element_size())
+            self.memory.ask(target, inner.nbytes)
         if self.races.on:
             self.races.moves(tensor, MOVES)
         if source is not None and target is not None:

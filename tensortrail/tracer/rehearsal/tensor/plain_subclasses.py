@@ -16,6 +16,13 @@ BASE = torch._C.TensorBase
 def install(replaced: Replacements) -> None:
     replaced.put(Tensor, "_make_subclass", staticmethod(make_subclass))
     replaced.put(Tensor, "as_subclass", as_subclass)
+    replaced.put(Tensor, "__new__", staticmethod(new))
+
+
+def new(cls: Any, *args: Any, **kwargs: Any) -> Any:
+    """`Subclass(values)`: below a mode C++ has a plain tensor, and refuses to change its class."""
+    plain = BASE.__new__(Tensor, *args, **kwargs)
+    return plain if cls is Tensor else as_subclass(plain, cls)
 
 
 def make_subclass(cls: Any, data: Any, require_grad: bool = False, **options: Any) -> Any:
