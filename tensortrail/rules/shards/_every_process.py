@@ -10,11 +10,11 @@ from typing import NamedTuple
 from tensortrail.patterns import pattern
 from tensortrail.rules.shards._of_all_ranks import made_by_all
 from tensortrail.rules.shared.functions import called_here
-from tensortrail.rules.shared.objects import calls_in, keyword
+from tensortrail.rules.shared.objects import calls_in, is_self, keyword, receiver
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.shared.parallel_wrappers import AVERAGING
 from tensortrail.rules.shared.ranks import asks_for_rank, mentions_rank
-from tensortrail.rules.view import Module
+from tensortrail.rules.view import FunctionNode, Module
 
 _WRITERS = {"torch.save": ("obj", "f"), "safetensors.torch.save_file": ("tensors", "filename")}
 """What they call what is written, and the file."""
@@ -81,11 +81,20 @@ def _is_of_some(module: Module, call: ast.Call) -> bool:
     callers = [
         each
         for each in module.calls(name)
-        if called_here(module, each) is function and module.qualified(each.func) not in _WRITERS
+        if _runs(module, each, function) and module.qualified(each.func) not in _WRITERS
     ]
     return bool(callers) and all(
         module.function_of(each) is not None and _is_under_a_rank(module, each) for each in callers
     )  # behind `__name__ == "__main__"` all processes come to it
+
+
+def _runs(module: Module, call: ast.Call, function: FunctionNode | None) -> bool:
+    """It calls the function, also as `self.save()` where another class has a `save` too."""
+    owner = receiver(call)
+    own_class = module.class_of(call) if owner is not None and is_self(owner) else None
+    if function is not None and own_class is not None and module.parent(function) is own_class:
+        return True
+    return called_here(module, call) is function
 
 
 def _is_under_a_rank(module: Module, call: ast.Call) -> bool:
