@@ -76,6 +76,8 @@ def is_size(module: Module, size: ast.expr, instead: ast.expr) -> bool:
         return False
     if isinstance(instead, ast.Attribute) and not isinstance(value.constant, int):
         return True  # what has a shape is an array
+    if isinstance(tensor, ast.Name) and "." in module.qualified(tensor):
+        return False  # what a package counts, as `hvd.size()` its processes
     return (holder.is_tensor and holder.sure) or bool(_SIZE.search(size.id))
 
 
