@@ -294,10 +294,15 @@ def swapped(model, weights, offloaded):
                 continue
             params = module.parameters_of(call)
             if _are_siblings(each.arg, given) and (not params or given in params):
+                why = (
+                    "it holds the settings of another part"
+                    if each.arg in params
+                    else "one of the two names may be misspelled"
+                )
                 yield self.finding(
                     module,
                     each.value,
-                    f"`{given}` is passed as `{each.arg}`: it holds the settings of another part",
+                    f"`{given}` is passed as `{each.arg}`: {why}",
                     confidence=Confidence.MEDIUM,
                 )
 
