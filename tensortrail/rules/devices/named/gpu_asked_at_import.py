@@ -25,11 +25,11 @@ class GpuAskedAtImport(Rule):
     around them tests for a GPU, and the file or one that imports it can also work without a GPU: it
     calls `torch.cuda.is_available()`, or has an option for the CPU.
 
-    Also reports, except in programs and examples, a default value that is the current GPU: `device:
-    int = torch.cuda.current_device()` in a class or function, or what a function named so gives.
+    Also reports, except in examples, a default value that is the current GPU: `device: int =
+    torch.cuda.current_device()` in a class or function, or what a function named so gives.
 
-    Not reported: programs (`if __name__ == "__main__"`), examples, and files that import what only
-    GPUs have, such as Triton.
+    Not reported: examples, and calls in programs (`if __name__ == "__main__"`) and in files that
+    import what only GPUs have, such as Triton.
 
     ## Why is this bad?
     Without a GPU, the import raises, and every program that imports the module fails, even one that
@@ -182,7 +182,7 @@ if __name__ == "__main__":
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
-        if in_tests(module) or is_example(module) or _is_a_program(module):
+        if in_tests(module) or is_example(module):
             return
         asked = [each for each in asked_of_cuda(module) if module.function_of(each) is None]
         asked = [each for each in asked if not _is_in_a_lambda(module, each)]
@@ -195,7 +195,9 @@ if __name__ == "__main__":
                 "this default is computed once, at import: that starts CUDA, or raises without a "
                 "GPU, and the default stays the GPU that is current at that time",
             )
-        if not asked or _is_for_gpus(module) or not module.may_use_cpu():
+        if not asked or _is_a_program(module) or _is_for_gpus(module):
+            return
+        if not module.may_use_cpu():
             return
         for call in asked:
             yield self.finding(
