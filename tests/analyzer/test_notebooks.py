@@ -112,8 +112,9 @@ def test_new_lines_are_written_as_the_others() -> None:
     ("data", "told"),
     [
         (b"", "not a notebook of format 4"),
-        (b"{}", "nbformat is None"),
-        (b'{"nbformat": 3, "worksheets": []}', "nbformat is 3"),
+        (b"{}", "it names no format"),
+        (b'{"nbformat": 3, "worksheets": []}', "a notebook of format 3, which was not checked"),
+        (b'{"nbformat": 5, "cells": []}', "Jupyter does not open this notebook: `nbformat` is 5"),
         (b'{"nbformat": 1e400, "cells": []}', "not a notebook of format 4"),
         (b'{"nbformat": 4, "cells": [{"cell_type": "code", "source": [1]}]}', "cell 1 is not text"),
         (b'{"nbformat": 4, "cells": [{"cell_type": "code"', "not a notebook"),

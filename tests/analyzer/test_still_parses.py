@@ -95,3 +95,12 @@ def test_edits_of_nodes_are_judged_as_by_the_whole_file(
                 held = checker.holds(edits)
                 assert whole is held, apply(source.data, edits).decode()
     assert compared > 2000
+
+
+def test_what_is_left_of_a_statement_begins_where_its_block_does() -> None:
+    text = "def f(a, b):\n    c = a\n    a + b\n    return c\n"
+    source = Source("a.py", text.encode())
+    at = text.index("a + b")
+    checker = Checker(source, ast.parse(text))
+    assert not checker.holds([Edit(source.site(at, at + 1), "")])
+    assert checker.holds([Edit(source.site(at, at + 2), "")])

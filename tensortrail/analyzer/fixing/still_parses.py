@@ -85,6 +85,8 @@ class Checker:
         if not inside or hasattr(statement, "body") or any("\n" in each.text for each in edits):
             return False
         edited = apply(self._source.data[begin:stop], edits, begin)
+        if edited[:1].isspace():
+            return False  # what is left may begin further to the right than its block
         made = self._compiled(b"pass;" + edited + b";pass\n")
         return made is not None and len(made.body) > 2
 

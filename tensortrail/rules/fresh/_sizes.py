@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from tensortrail.patterns import pattern
 from tensortrail.rules import Kind, Module
+from tensortrail.rules.shared.objects import root_of
 from tensortrail.rules.view import FunctionNode
 
 _SIZE = pattern(r"(^|_|\.)(size|shape|sizes)$")
@@ -76,7 +77,17 @@ def is_size(module: Module, size: ast.expr, instead: ast.expr) -> bool:
         return False
     if isinstance(instead, ast.Attribute) and not isinstance(value.constant, int):
         return True  # what has a shape is an array
+    if _is_imported(module, root_of(tensor)):
+        return False  # what a package counts, as `hvd.size()` its processes
     return (holder.is_tensor and holder.sure) or bool(_SIZE.search(size.id))
+
+
+def _is_imported(module: Module, root: ast.expr) -> bool:
+    if not isinstance(root, ast.Name):
+        return False
+    found = [each for node in module.nodes(ast.Import) for each in node.names]
+    found += [each for node in module.nodes(ast.ImportFrom) for each in node.names]
+    return any(root.id == (each.asname or each.name) for each in found)
 
 
 def _is_number(module: Module, size: ast.Name) -> bool:

@@ -90,6 +90,10 @@ def make_like(tensor, size=None):
         Good("def f(window, size=None):\n    return size or 256\n"),
         Good("def f(pg, world_size=None):\n    return world_size or pg.size()\n"),
         Good("def f(pg, size: int | None = None):\n    return size or pg.size()\n"),
+        Good(
+            "from backend import hvd\n\ndef f(global_size=None):\n"
+            "    return global_size or hvd.size()\n"
+        ),
         Good("def f(path, size=0):\n    return size or path.size\n"),
         Good("def f(q, shape):\n    return q.reshape(shape) if len(shape) > 2 else q\n"),
     )

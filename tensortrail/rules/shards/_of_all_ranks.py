@@ -117,9 +117,9 @@ def may_be_sharded(module: Module, call: ast.Call) -> bool:
 
 
 def mentions_sharding(module: Module) -> bool:
-    """The file names what shards models over processes."""
-    names = [each.id for each in module.nodes(ast.Name)]
-    names += [each.attr for each in module.nodes(ast.Attribute)]
+    """The file uses what shards models over processes: a field of that name alone is no use."""
+    names = [each.id for each in module.nodes(ast.Name) if isinstance(each.ctx, ast.Load)]
+    names += [each.attr for each in module.nodes(ast.Attribute) if isinstance(each.ctx, ast.Load)]
     return any("deepspeed" in each.lower() or "fsdp" in each.lower() for each in names)
 
 

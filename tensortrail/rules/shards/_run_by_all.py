@@ -8,11 +8,19 @@ from collections.abc import Iterator
 from tensortrail.rules.shards._of_all_ranks import is_fsdp, made_by_all
 from tensortrail.rules.shards._written_files import MAY_DIFFER, writer_of
 from tensortrail.rules.shared.functions import called_here
-from tensortrail.rules.shared.objects import called, calls_in, is_constant, keyword, root_of
+from tensortrail.rules.shared.objects import (
+    called,
+    calls_in,
+    is_constant,
+    is_self,
+    keyword,
+    receiver,
+    root_of,
+)
 from tensortrail.rules.shared.origins import behind, kept_behind
 from tensortrail.rules.shared.parallel_wrappers import AVERAGING
 from tensortrail.rules.shared.ranks import asks_for_rank, mentions_rank
-from tensortrail.rules.view import Module
+from tensortrail.rules.view import FunctionNode, Module
 
 _JOINS = ("torch.distributed.init_process_group", "deepspeed.initialize", *AVERAGING)
 _OF_RUNNERS = {
@@ -71,11 +79,20 @@ def is_of_some(module: Module, call: ast.Call) -> bool:
     callers = [
         each
         for each in module.calls(name)
-        if called_here(module, each) is function and writer_of(module, each) is None
+        if _runs(module, each, function) and writer_of(module, each) is None
     ]
     return bool(callers) and all(
         module.function_of(each) is not None and is_under_a_rank(module, each) for each in callers
     )  # behind `__name__ == "__main__"` all processes come to it
+
+
+def _runs(module: Module, call: ast.Call, function: FunctionNode | None) -> bool:
+    """It calls the function, also as `self.save()` where another class has a `save` too."""
+    owner = receiver(call)
+    own_class = module.class_of(call) if owner is not None and is_self(owner) else None
+    if function is not None and own_class is not None and module.parent(function) is own_class:
+        return True
+    return called_here(module, call) is function
 
 
 def is_under_a_rank(module: Module, call: ast.Call) -> bool:

@@ -21,6 +21,8 @@ from tensortrail.rules.shards._unbound import used_unbound
 from tensortrail.rules.shared.sentences import one_line
 
 _CLAIMS = re.compile(r"because|due to|not support|unsupported|could not|try |failed to", re.I)
+_ONLY_FAILED = re.compile(r"could not|failed to", re.I)
+"""True of every failure: what the caller does not see is the reason."""
 _BROAD = (
     rb"\s+except(?: \(?(?:\w+, *)*(?:Exception|BaseException)(?:, *\w+)*,?\)?)?"
     rb"(?: as \w+)?:[^\n]*\n"
@@ -49,6 +51,9 @@ class CauseHidden(Rule):
 
     - raises a fixed explanation without the exception that it caught;
     - only logs, and the code goes on to use a name that the failed `try` never bound.
+
+    Reported as a note: a message that names no reason and only says that it failed ("could not load
+    the model").
 
     Not reported: a handler that claims no cause of its own. Python keeps the first exception as its
     context.
@@ -239,6 +244,7 @@ def build(module):
                 module,
                 statement,
                 f"whatever fails in `{one_line(module, work.func)}` is reported as this one cause",
+                severity=None if _CLAIMS.search(_ONLY_FAILED.sub("", text)) else Severity.NOTE,
                 trail=[(work, "the work that may fail for any reason")],
                 fixes=[self._chained(module, handler, statement)],
                 settings=KEEP_GROUPS_WHOLE if "max_shard_size" in text else (),

@@ -117,6 +117,30 @@ class Checkpoint:
         torch.save({"weights": self.state_dict}, path)
 """
         ),
+        Good(
+            """\
+from pathlib import Path
+from kept import Checkpoint
+
+def restore(model, path):
+    checkpoint = Checkpoint.from_path(Path(path))
+    model.load_state_dict(checkpoint.state_dict)
+""",
+            files={
+                "kept.py": """\
+from dataclasses import dataclass
+import torch
+
+@dataclass
+class Checkpoint:
+    state_dict: dict
+
+    @staticmethod
+    def from_path(path):
+        return Checkpoint(torch.load(path, map_location="cpu"))
+"""
+            },
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -159,10 +183,12 @@ def _is_bound_as_an_attribute(module: Module) -> bool:
 
 
 def _is_of_another_class(module: Module, owner: ast.expr) -> bool:
-    """An object of the project that is no module: its state may be a property."""
-    cls = module.value_of(owner).cls
-    facts = module.class_facts(cls) if cls else None
-    return facts is not None and bool(facts.file) and not facts.is_module
+    """An object of the project that is no module: its state may be a property or a field."""
+    value = module.value_of(owner)
+    made = [each.func for each in value.origins if isinstance(each, ast.Call)]
+    classes = [value.cls, *(module.qualified(each).rpartition(".")[0] for each in made)]
+    facts = [module.class_facts(each) for each in classes if each]
+    return any(each is not None and each.file and not each.is_module for each in facts)
 
 
 def _is_own(module: Module, node: ast.Attribute) -> bool:

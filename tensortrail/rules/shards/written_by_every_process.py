@@ -300,6 +300,30 @@ class Trainer:
             self.keep(epoch)
 """
         ),
+        Good(
+            """\
+import torch
+import torch.distributed as dist
+
+class Coarse:
+    def save(self, folder):
+        torch.save(self.model.state_dict(), f"{self.folder}/coarse.pt")
+        dist.barrier()
+
+    def train(self):
+        if dist.get_rank() == 0:
+            self.save(self.folder)
+
+class Fine:
+    def save(self, folder):
+        torch.save(self.model.state_dict(), f"{self.folder}/fine.pt")
+        dist.barrier()
+
+    def train(self):
+        if dist.get_rank() == 0:
+            self.save(self.folder)
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:

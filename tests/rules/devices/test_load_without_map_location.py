@@ -392,3 +392,48 @@ def test_the_other_branch_is_for_the_cpu(path: str, location: str, expected: Sev
             self.model.load_state_dict(state)
     """
     assert severity("DEV506", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("device", "other", "expected"),
+    [
+        ("'cpu'", "gpu", Severity.NOTE),
+        ("'cuda'", "gpu", Severity.NOTE),
+        ("'cpu'", "cpu", Severity.WARNING),
+        ("self.usual", "gpu", Severity.WARNING),
+    ],
+)
+def test_each_kind_of_device_has_its_file(device: str, other: str, expected: Severity) -> None:
+    source = f"""
+    import torch
+
+    class Detector:
+        def __init__(self, folder, device=None):
+            self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+            if self.device == {device}:
+                self.net = torch.jit.load(folder / "net_cpu.ts").to(self.device)
+            else:
+                self.net = torch.jit.load(folder / "net_{other}.ts").to(self.device, torch.half)
+    """
+    found = findings("DEV506", source)
+    assert {each.severity for each in found} == {expected}
+
+
+@pytest.mark.parametrize(
+    ("use", "expected"),
+    [
+        ("print(layers_per_rank)", Severity.WARNING),
+        ("first += layers_per_rank[part]", Severity.NOTE),
+        ("pass", Severity.NOTE),
+    ],
+)
+def test_a_parameter_that_is_no_rank(use: str, expected: Severity) -> None:
+    source = f"""
+    import torch
+
+    def merged(folder, parts, first, layers_per_rank, model):
+        for part in range(parts):
+            {use}
+            model.load_state_dict(torch.load(f"{{folder}}/{{part}}.pt"))
+    """
+    assert severity("DEV506", source) is expected

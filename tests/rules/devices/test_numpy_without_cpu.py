@@ -141,3 +141,19 @@ def test_labels_that_are_not_moved_with_the_rows(moved: str, expected: Severity 
             yield rows, labels.detach().numpy()
     """
     assert severity("DEV503", source) is expected
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"), [("x.requires_grad_(True)", None), ("x = net(x)", Severity.NOTE)]
+)
+def test_a_leaf_was_computed_by_no_model(step: str, expected: Severity | None) -> None:
+    source = f"""
+    import torch
+
+    def moved(net, rows, device):
+        x, y = map(torch.from_numpy, rows)
+        {step}
+        net.to(device)(x).sum().backward()
+        return x.detach().numpy()
+    """
+    assert severity("DEV503", source) is expected

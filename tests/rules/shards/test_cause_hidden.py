@@ -43,6 +43,23 @@ def test_a_swallowed_failure_leaves_the_name_unbound(handler: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "severity"),
+    [
+        ("could not revert because of offloading", Severity.WARNING),
+        ("conversions are not supported, try another format", Severity.WARNING),
+        ("Failed to load the model", Severity.NOTE),
+        ("could not revert", Severity.NOTE),
+    ],
+)
+def test_a_message_that_names_no_reason_is_a_note(text: str, severity: Severity) -> None:
+    work = "    try:\n        shard = revert_weight_conversion(model, shard)\n"
+    raised = f"    except Exception:\n        raise RuntimeError('{text}')\n"
+    source = f"def save(model, shard):\n{work}{raised}"
+    [finding] = run(CauseHidden, source)
+    assert finding.severity is severity
+
+
+@pytest.mark.parametrize(
     "after",
     [
         "    return [\n        engine\n        for engine in parts\n    ]",

@@ -110,6 +110,26 @@ class Trainer:
     assert severity("SHD431", source) is expected
 
 
+@pytest.mark.parametrize(
+    ("use", "expected"), [("", Severity.NOTE), ("print(args.deepspeed)", Severity.WARNING)]
+)
+def test_a_field_alone_does_not_say_that_models_are_sharded(use: str, expected: Severity) -> None:
+    source = f"""
+from dataclasses import dataclass
+from accelerate import Accelerator
+
+@dataclass
+class Arguments:
+    deepspeed: bool = False
+
+def keep(accelerator: Accelerator, args: Arguments, folder):
+    {use}
+    if accelerator.is_main_process:
+        accelerator.save_state(folder)
+"""
+    assert severity("SHD431", source) is expected
+
+
 class Run:
     """Two ranks that have made two collectives each."""
 

@@ -25,6 +25,19 @@ class _Source:
     value: list[str] | str
 
 
+class _OfAnotherFormat(Unreadable):
+    """Nothing is wrong with an older one; no program opens a newer one, as there is none."""
+
+    may_run = True
+
+    def __init__(self, number: int) -> None:
+        super().__init__(
+            f"a notebook of format {number}, which was not checked: save it again in format 4"
+            if number < 4
+            else f"Jupyter does not open this notebook: `nbformat` is {number}, and 4 is the newest"
+        )
+
+
 class NotebookFile:
     """Raises Unreadable where the bytes are no notebook of format 4."""
 
@@ -32,6 +45,8 @@ class NotebookFile:
         try:
             self._text = data.decode("utf-8")
             self._sources = list(self._found())
+        except Unreadable:
+            raise
         except RecursionError as error:
             raise Unreadable("no notebook: nested too deeply") from error
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -63,8 +78,9 @@ class NotebookFile:
         text = self._text
         top = dict(_members(text, _next(text, int(text.startswith("\ufeff")))))
         read = {name: _value(text, at) for name, at in top.items() if name != "cells"}
-        if int(read.get("nbformat", 4 if "cells" in top else 0)) != 4:
-            raise ValueError(f"nbformat is {read.get('nbformat')!r}")
+        number = int(read.get("nbformat", 4 if "cells" in top else 0))
+        if number != 4:
+            raise _OfAnotherFormat(number) if number else ValueError("it names no format")
         if not _is_python(read.get("metadata")):
             return
         for number, (at, cell) in enumerate(_elements(text, top["cells"]), 1):

@@ -38,14 +38,14 @@ class AmbientCurrentDevice(Rule):
     - `"cuda" if torch.cuda.is_available() else "cpu"`, unless it replaces a missing device;
     - `current_device()`, `synchronize()` and `get_rng_state()`, if nothing tests for a GPU.
 
-    In any function, reports a default value that asks for the current device. Also reports an NCCL
-    process group that is made before `set_device`, if the chosen GPU is not that of the rank, or if
-    something is sent in between.
+    Also reports an NCCL process group that is made before `set_device`, if the chosen GPU is not
+    that of the rank, or if something is sent in between. A default value that asks for the current
+    device is reported by DEV637.
 
     ## Why is this bad?
     Without a GPU the call raises. With several, a tensor is on the current one instead of the given
-    device, and the next operation mixes the two. A default is computed once, at import. A process
-    group created before `set_device` takes memory of the first GPU in every process.
+    device, and the next operation mixes the two. A process group created before `set_device` takes
+    memory of the first GPU in every process.
 
     ## Fix safety
     Unsafe: the work moves to the device that was given.
@@ -132,10 +132,6 @@ def measure(name, ids):
     model = AutoModelForCausalLM.from_pretrained(name, device_map="auto")
     return model(ids.to(model.device)).logits
 """,
-        ),
-        Bad(
-            "import torch\n\ndef f(device=torch.cuda.current_device()):\n    return device\n",
-            lines=(3,),
         ),
         Bad(
             "import torch\nimport torch.distributed as dist\n\ndef start(rank, device):\n"
@@ -272,6 +268,23 @@ def graph(x, device: torch.device):
     return x.to(device), None
 """
         ),
+        Good(
+            """\
+import torch
+import torch.distributed as dist
+
+class Trainer:
+    def __init__(self, model):
+        dist.init_process_group("nccl")
+        self.device = torch.cuda.current_device()
+        self.model = model.to(self.device)
+        self.weights = torch.ones(2).cuda()
+
+    def step(self, batch):
+        torch.cuda.synchronize()
+        return self.model(batch.to(self.device))
+"""
+        ),
         Good("def f(x):\n    return x.to('cuda')\n"),
         Good(
             "import torch\n\ndef restore(state, device: torch.device):\n"
@@ -303,7 +316,6 @@ def both(x, device):
         if in_tests(module):
             return
         for function in functions(module):
-            yield from self._defaults(module, function)
             yield from self._group_first(module, function)
             at_hand = at_hand_in(module, function)
             if at_hand is not None and not is_for_cuda(module, function, at_hand):
@@ -374,15 +386,6 @@ def both(x, device):
                     severity=Severity.NOTE,
                     trail=[(at_hand, f"`{shown}` is at hand")],
                 )
-
-    def _defaults(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
-        for call in current_gpu_asked.asked_at_import(module, function):
-            yield self.finding(
-                module,
-                call,
-                "this default is computed once, at import: that starts CUDA and keeps the device "
-                "that is current at that time",
-            )
 
     def _group_first(self, module: Module, function: FunctionNode) -> Iterator[Finding]:
         for group, device, used in groups_before_devices(module, function):

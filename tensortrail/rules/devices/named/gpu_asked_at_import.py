@@ -5,8 +5,10 @@ from collections.abc import Iterator
 
 from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule
+from tensortrail.rules.devices.shared.named.current_gpu_asked import asked_at_import
 from tensortrail.rules.devices.shared.named.only_with_cuda import asked_of_cuda, needs_cuda
 from tensortrail.rules.devices.shared.written_for.beforehand import is_example
+from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.imports import imported_packages
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line
@@ -23,11 +25,11 @@ class GpuAskedAtImport(Rule):
     around them tests for a GPU, and the file or one that imports it can also work without a GPU: it
     calls `torch.cuda.is_available()`, or has an option for the CPU.
 
-    Also reports, except in programs and examples, a default value that is the current GPU: `device:
-    int = torch.cuda.current_device()` in a class or function.
+    Also reports, except in examples, a default value that is the current GPU: `device: int =
+    torch.cuda.current_device()` in a class or function, or what a function named so gives.
 
-    Not reported: programs (`if __name__ == "__main__"`), examples, and files that import what only
-    GPUs have, such as Triton.
+    Not reported: examples, and calls in programs (`if __name__ == "__main__"`) and in files that
+    import what only GPUs have, such as Triton.
 
     ## Why is this bad?
     Without a GPU, the import raises, and every program that imports the module fails, even one that
@@ -53,7 +55,10 @@ class GpuAskedAtImport(Rule):
     name = "gpu-asked-at-import"
     severity = Severity.WARNING
     warns = False
-    triggers = tuple(("torch", f".{each}(") for each in needs_cuda())
+    triggers = (
+        ("current_device", "def "),
+        *(("torch", f".{each}(") for each in needs_cuda()),
+    )
     bad = (
         Bad(
             """\
@@ -104,6 +109,21 @@ class Arguments:
 
 def blank(n, device=None):
     return torch.zeros(n, device=torch.cuda.current_device() if device is None else device)
+""",
+        ),
+        Bad(
+            """\
+from devices import Device
+
+def converted(graph, device=Device._current_device()):
+    return graph, device
+""",
+            lines=(3,),
+            instead="""\
+from devices import Device
+
+def converted(graph, device=None):
+    return graph, device or Device._current_device()
 """,
         ),
     )
@@ -162,7 +182,7 @@ if __name__ == "__main__":
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
-        if in_tests(module) or is_example(module) or _is_a_program(module):
+        if in_tests(module) or is_example(module):
             return
         asked = [each for each in asked_of_cuda(module) if module.function_of(each) is None]
         asked = [each for each in asked if not _is_in_a_lambda(module, each)]
@@ -172,10 +192,12 @@ if __name__ == "__main__":
             yield self.finding(
                 module,
                 call,
-                "this default is computed once, at import: it stays the GPU that is current at "
-                "that time, and without a GPU the import raises",
+                "this default is computed once, at import: that starts CUDA, or raises without a "
+                "GPU, and the default stays the GPU that is current at that time",
             )
-        if not asked or _is_for_gpus(module) or not module.may_use_cpu():
+        if not asked or _is_a_program(module) or _is_for_gpus(module):
+            return
+        if not module.may_use_cpu():
             return
         for call in asked:
             yield self.finding(
@@ -188,16 +210,14 @@ if __name__ == "__main__":
 
 def _current_by_default(module: Module) -> Iterator[ast.Call]:
     """The current GPU as default of an argument or of a field."""
+    for function in functions(module):
+        if module.function_of(function) is None:
+            yield from asked_at_import(module, function)
     for call in module.calls("torch.cuda.current_device"):
-        above, around = module.parent(call), module.function_of(call)
-        if isinstance(above, ast.arguments):
-            if around is not None and module.function_of(around) is None:
-                yield call
-        elif (
-            around is None
-            and isinstance(above, (ast.Assign, ast.AnnAssign))
-            and (isinstance(module.parent(above), ast.ClassDef))
-        ):
+        above = module.parent(call)
+        if not isinstance(above, (ast.Assign, ast.AnnAssign)) or module.function_of(call):
+            continue
+        if isinstance(module.parent(above), ast.ClassDef):
             yield call
 
 

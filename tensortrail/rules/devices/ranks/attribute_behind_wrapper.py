@@ -9,7 +9,7 @@ from tensortrail.rules.devices.shared.modules.behind_prepare import read_behind_
 from tensortrail.rules.devices.shared.modules.own_names import own_names
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.losses import is_trained_on
-from tensortrail.rules.shared.objects import given, is_before, within
+from tensortrail.rules.shared.objects import given, is_before, is_constant, within
 from tensortrail.rules.shared.parallel_wrappers import AVERAGING, COPYING
 
 _WRAPPERS = (*COPYING, *AVERAGING)
@@ -227,12 +227,45 @@ def codes(x):
     return model.encode(x)
 """
         ),
+        Good(
+            """\
+from accelerate import Accelerator
+from torch import nn
+
+class Coder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.enc = nn.Linear(8, 2)
+        self.steps = 4
+
+    def forward(self, x):
+        return self.enc(x)
+
+class Trainer:
+    def __init__(self, model: Coder, optimizer):
+        self.accelerator = Accelerator()
+        self.model, self.optimizer = self.accelerator.prepare(model, optimizer)
+
+    def train(self, x):
+        if isinstance(self.model, nn.parallel.DistributedDataParallel):
+            steps = self.model.module.steps
+        else:
+            steps = self.model.steps
+        for _ in range(steps):
+            self.model(x).sum().backward()
+
+    def weights(self):
+        return self.accelerator.unwrap_model(self.model).state_dict()
+"""
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
         if in_tests(module):
             return
         for prepared, read in read_behind_prepare(module):
+            if _is_told_apart(module, read):
+                continue
             model = module.text(read.value)
             yield self.finding(
                 module,
@@ -285,8 +318,27 @@ def _asked(
         after = _is_behind(module, use, wrap)
         rebound = any(is_before(each, use) for each in stored)
         below = block is not None and within(use, block, module)
-        if after and below and not rebound and module.function_of(use) is function:
+        here = after and below and not rebound and module.function_of(use) is function
+        if here and not _is_told_apart(module, up):
             yield up
+
+
+def _is_told_apart(module: Module, read: ast.Attribute) -> bool:
+    """The code asked which object it has: in the `else` of `if isinstance(model, DataParallel):`,
+    or under `if hasattr(model, "encode"):`."""
+    for guard in module.guards_of(read):
+        match guard.test:
+            case ast.Call(func=ast.Name(id="isinstance" | "hasattr"), args=[asked, of]):
+                same = module.text(asked) == module.text(read.value)
+                if same and guard.holds != _is_of_wrapper(module, of):
+                    return True
+    return False
+
+
+def _is_of_wrapper(module: Module, asked: ast.expr) -> bool:
+    """A class of wrappers, some of them, or the name of the attribute that only they have."""
+    parts = asked.elts if isinstance(asked, ast.Tuple) else [asked]
+    return is_constant(asked, "module") or any(module.qualified(e) in _WRAPPERS for e in parts)
 
 
 def _is_behind(module: Module, use: ast.Name, wrap: ast.Assign) -> bool:

@@ -4,6 +4,7 @@ is; and which devices are GPUs that are written out."""
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator, Sequence
 
 from tensortrail.rules.devices.shared.named.named_gpus import is_cuda_literal
 from tensortrail.rules.shared.moves import named_device
@@ -43,7 +44,8 @@ def _trains(module: Module, loop: ast.AST) -> bool:
 
 def is_where_a_gpu_is(module: Module, call: ast.Call) -> bool:
     """`if torch.cuda.is_available(): model.load_state_dict(torch.load(path))`."""
-    return _is_beside_one_for_the_cpu(module, call) or any(
+    beside = _is_beside_one_for_the_cpu(module, call) or _is_chosen_by_device(module, call)
+    return beside or any(
         guard.holds
         and guard.exact
         and isinstance(guard.test, ast.Call)
@@ -68,6 +70,33 @@ def _is_beside_one_for_the_cpu(module: Module, call: ast.Call) -> bool:
             return True
         child = up
     return False
+
+
+def _is_chosen_by_device(module: Module, call: ast.Call) -> bool:
+    """`if device == "cpu": torch.jit.load(one)`, and another file in the other branch."""
+    for up in module.ancestors(call):
+        if isinstance(up, ast.If) and up.orelse and _names_a_kind(module, up.test):
+            opened = [
+                {module.text(each) for each in _files(module, part)}
+                for part in (up.body, up.orelse)
+            ]
+            return all(opened) and opened[0].isdisjoint(opened[1])
+    return False
+
+
+def _names_a_kind(module: Module, test: ast.expr) -> bool:
+    """It compares something with `"cpu"` or `"cuda"`."""
+    if not isinstance(test, ast.Compare):
+        return False
+    said = [named_device(module, each) for each in (test.left, *test.comparators)]
+    return any(module.value_of(each).constant in ("cpu", "cuda") for each in said)
+
+
+def _files(module: Module, block: Sequence[ast.stmt]) -> Iterator[ast.expr]:
+    """What the statements load."""
+    for each in block:
+        for load in module.calls("torch.load", "torch.jit.load", inside=each):
+            yield from load.args[:1]
 
 
 def _takes_to_the_cpu(module: Module, load: ast.Call, other: ast.Call) -> bool:

@@ -116,7 +116,15 @@ def _ranks_asked(module: Module, around: Around) -> Iterator[ast.expr | ast.arg]
             name = called(call)
             if name.startswith("get_") and name.endswith("_rank") and not call.args:
                 yield call
-        yield from (each for each in module.nodes(ast.arg, around) if _RANK.search(each.arg))
+        for each in module.nodes(ast.arg, around):
+            if _RANK.search(each.arg) and _may_be_a_rank(module, around, each.arg):
+                yield each
+
+
+def _may_be_a_rank(module: Module, function: FunctionNode, name: str) -> bool:
+    """The function reads it, and not as `layers_per_rank[0]`."""
+    indexed = (module.text(each.value) == name for each in module.nodes(ast.Subscript, function))
+    return is_read(module, function, name) and not any(indexed)
 
 
 def _of_the_cpu(module: Module, around: Around) -> Why | None:

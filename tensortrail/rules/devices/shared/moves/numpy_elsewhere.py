@@ -11,7 +11,7 @@ from tensortrail.rules.devices.shared.named.devices_said import device_read
 from tensortrail.rules.places import ON_CPU_UNLESS_ASKED, What
 from tensortrail.rules.shared.given_devices import said_device
 from tensortrail.rules.shared.moves import MOVES, TO_DEVICE, moves_to_cpu
-from tensortrail.rules.shared.objects import is_self, names_in
+from tensortrail.rules.shared.objects import is_called_on, is_self, names_in
 from tensortrail.rules.shared.tensor_origin import origin_of
 from tensortrail.rules.shared.who_decides import Decides
 from tensortrail.rules.view import FunctionNode, Module
@@ -45,9 +45,15 @@ def lies_elsewhere(module: Module, tensor: ast.expr) -> str | None:
     if mover is not None:
         return f"where `{mover}` put it"
     has_graph = any(_leaves_its_graph(module, each) for each in chain)
-    if not has_graph or _brings_a_model_back(module, tensor):
+    if not has_graph or _is_a_leaf(module, chain[-1]) or _brings_a_model_back(module, tensor):
         return None
     return "where the model that computed it is"
+
+
+def _is_a_leaf(module: Module, root: ast.expr) -> bool:
+    """The code asks for its gradient (`x.requires_grad_()`): no model computed it."""
+    asked = module.calls("requires_grad_", inside=module.function_of(root) or module.top)
+    return isinstance(root, ast.Name) and any(is_called_on(each, root.id) for each in asked)
 
 
 def _is_never_moved(module: Module, tensor: ast.expr) -> bool:

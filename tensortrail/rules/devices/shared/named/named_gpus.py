@@ -79,8 +79,10 @@ def _is_always_cuda(module: Module, cls: ast.ClassDef, name: str) -> bool:
 
 
 def _names_a_gpu(module: Module, node: ast.expr) -> bool:
-    """`torch.device("cuda")`, or `torch.device(f"cuda:{rank}")`."""
+    """`torch.device("cuda")`, `torch.device(f"cuda:{rank}")`, or `torch.cuda.current_device()`."""
     said = named_device(module, node)
+    if isinstance(said, ast.Call) and module.qualified(said.func) == "torch.cuda.current_device":
+        return True
     if isinstance(said, ast.JoinedStr) and isinstance(said.values[0], ast.Constant):
         return str(said.values[0].value).startswith("cuda:")
     return is_cuda_literal(module, node)
