@@ -13,6 +13,7 @@ import importlib
 import json
 import os
 import sys
+import weakref
 from typing import Any
 
 COMPILER = ("torch._inductor.utils", "torch._dynamo.convert_frame")
@@ -35,10 +36,12 @@ def wait_for_jobs() -> dict[str, Any] | None:
     for name in COMPILER:
         importlib.import_module(name)
     leave_guards_unmeasured()
-    own = {"__main__", *sys.stdlib_module_names}
+    own = {"__main__", "sys", "builtins"}
     there |= {name for name in sys.modules if name.partition(".")[0] not in own}
     gc.collect()
     gc.freeze()  # or each child looks through all of torch, and copies it, as it ends
+    for each in weakref.finalize._registry:  # type: ignore[attr-defined]
+        each.atexit = False
     while line := os.fdopen(os.dup(0), "rb", 0).readline():
         children = []
         for job in json.loads(line):
