@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tensortrail.cli import main
+from tests.cli.commands import outcome
 
 RISKY = "def f(t):\n    return t.weight.device == 'meta'\n"
 OTHER = "def g(t):\n    return t.bias.device == 'meta'\n"
@@ -33,10 +34,7 @@ def write(name: str, text: str) -> None:
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    capsys.readouterr()
-    code = main(["check", "--output-format", "concise", *arguments])
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
+    return outcome(capsys, "check", "--output-format", "concise", *arguments)
 
 
 def entries() -> list[tuple[str, str, int]]:

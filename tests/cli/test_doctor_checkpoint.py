@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tensortrail.cli import main
+from tests.cli.commands import outcome
 
 DATA = bytes(range(32))
 
@@ -29,9 +30,7 @@ def write(path: Path, data: bytes = DATA) -> Path:
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    code = main(["doctor", *arguments])
-    told = capsys.readouterr()
-    return code, told.out, told.err
+    return outcome(capsys, "doctor", *arguments)
 
 
 def test_a_whole_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

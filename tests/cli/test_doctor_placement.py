@@ -14,8 +14,8 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 pytest.importorskip("accelerate")
 
-from tensortrail.cli import main
 from tensortrail.cli.doctor.placement import grouped
+from tests.cli.commands import outcome
 
 CONFIG = {
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "dtype": "float16",
@@ -32,9 +32,7 @@ def config(tmp_path: Path) -> str:
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    code = main(["doctor", "placement", *arguments])
-    told = capsys.readouterr()
-    return code, told.out, told.err
+    return outcome(capsys, "doctor", "placement", *arguments)
 
 
 def test_it_says_where_and_why(config: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tensortrail.cli import main
+from tests.cli.commands import outcome
 
 TEXT = """\
 distributed_type: DEEPSPEED
@@ -28,9 +28,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    code = main(["doctor", "settings", *arguments])
-    told = capsys.readouterr()
-    return code, told.out, told.err
+    return outcome(capsys, "doctor", "settings", *arguments)
 
 
 def test_a_finding_in_text(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

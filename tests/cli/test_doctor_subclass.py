@@ -11,15 +11,13 @@ import pytest
 
 pytest.importorskip("torch")
 
-from tensortrail.cli import main
+from tests.cli.commands import outcome
 
 PACKED = "tests.doctor.subclass.packed"
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    code = main(["doctor", "subclass", *arguments])
-    told = capsys.readouterr()
-    return code, told.out, told.err
+    return outcome(capsys, "doctor", "subclass", *arguments)
 
 
 def test_a_table_for_people(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tensortrail.cli import main
 from tests.analyzer.test_notebooks import notebook
+from tests.cli.commands import outcome
 
 TEXT = {"cell_type": "markdown", "source": ["# A title"]}
 IMPORTS = "%load_ext autoreload\nimport torch"
@@ -28,10 +28,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    capsys.readouterr()
-    code = main(["check", *arguments])
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
+    return outcome(capsys, "check", *arguments)
 
 
 def in_format(capsys: pytest.CaptureFixture[str], name: str) -> Any:

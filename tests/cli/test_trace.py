@@ -83,12 +83,12 @@ PROGRAMS = {
         "child.start(); child.join(); print(child.exitcode)\n"
         "try: fails()\nexcept Exception: logging.exception('a row failed')"
     ),
-    "spawned children that fail": (
+    "a spawned child that fails, and one of torch's": (
         f"{FAILS}import multiprocessing as mp, torch.multiprocessing\n"
         "if __name__ == '__main__':\n"
         "    child = mp.get_context('spawn').Process(target=fails)\n"
         "    child.start(); child.join(); print(child.exitcode)\n"
-        "    torch.multiprocessing.spawn(fails, nprocs=1)"
+        "    torch.multiprocessing.start_processes(fails, nprocs=1, start_method='fork')"
     ),
     "a worker of a DataLoader that fails": (
         f"{FAILS}from torch.utils.data import DataLoader\n"

@@ -92,6 +92,18 @@ PINNED = {
         "pyvers==0.2.3",
     ),
     "bitsandbytes 0.50.2": ("bitsandbytes==0.50.2",),
+    "deepspeed 0.19.8": (
+        "deepspeed==0.19.8",
+        "hjson==3.1.0",
+        "py-cpuinfo==9.0.0",
+        "ninja==1.13.2",
+        "einops==0.8.2",
+        "psutil==7.2.2",
+        "pydantic==2.14.3",
+        "pydantic_core==2.50.4",
+        "annotated-types==0.8.0",
+        "typing-inspection==0.4.5",
+    ),
     "helpers of torchtitan 1.0": (
         "triton==3.9.0",
         "grain==0.2.18",

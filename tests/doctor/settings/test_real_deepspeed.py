@@ -82,7 +82,9 @@ def test_the_optimizer_is_refused(tmp_path: Path) -> None:
         optimizer_name=lambda: config.optimizer_name,
         zero_optimization=lambda: config.zero_enabled,
     )
-    with pytest.raises(AssertionError, match="1bit-Adam is not compatible with ZeRO"):
+    # Since 0.19.8 DeepSpeed has no 1-bit optimizer any more, and looks for it in torch.optim.
+    refused = "1bit-Adam is not compatible with ZeRO|has no attribute 'OneBitAdam'"
+    with pytest.raises((AssertionError, AttributeError), match=refused):
         DeepSpeedEngine._configure_basic_optimizer(engine, [])
     engine.optimizer_params = lambda: {"max_grad_norm": 1.0}
     with pytest.raises(ValueError, match="'max_grad_norm' is not supported"):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+import pickle
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -15,9 +14,9 @@ pytest.importorskip("torchao")
 import torch
 
 from benchmarks.subclasses import PAGE, details
-from tensortrail.doctor.subclass.examine import examine
 from tensortrail.doctor.subclass.families.torchao import MAKERS
 from tensortrail.doctor.subclass.words import Examination, Verdict
+from tests import warm
 from tests.parts import first_of
 
 pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore")]
@@ -30,14 +29,25 @@ TRAINED = (
 )
 
 
-def seen(name: str, uses: Sequence[str] = ()) -> Examination:
-    return examine(MAKERS[name], uses)
+EXAMINES = """\
+import pickle, sys
+from tensortrail.doctor.subclass.examine import examine
+from tensortrail.doctor.subclass.families.torchao import MAKERS
+name, *uses = sys.argv[1:]
+with open("found", "wb") as file:
+    pickle.dump(examine(MAKERS[name], uses), file)
+"""
 
 
 def examined(name: str, *uses: str) -> Examination:
     """In a process without what other tests left behind, as the command is."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(seen, name, uses).result()
+    with TemporaryDirectory() as folder:
+        Path(folder, "program.py").write_text(EXAMINES)
+        done = warm.run(["program.py", name, *uses], Path(folder))
+        assert not done.returncode, done.stderr
+        found = pickle.loads(Path(folder, "found").read_bytes())
+    assert isinstance(found, Examination)
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +72,7 @@ def test_the_silent_loss_of_an_asynchronous_save_is_predicted(found: Examination
 
 def test_what_it_does_well_is_not_complained_of(found: Examination) -> None:
     assert verdict(found, "dcp.save, dcp.load") is Verdict.HANDLED
-    assert all(row.verdict is Verdict.HANDLED for row in found.rows if row.use == "FSDP2")
+    assert {row.verdict for row in found.rows if row.use == "FSDP2"} == {Verdict.HANDLED}
 
 
 def test_the_table_in_the_documentation_is_what_is_seen(found: Examination) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import indent
@@ -12,6 +10,7 @@ from tensortrail.findings import Finding
 from tensortrail.rules import all_rules
 from tensortrail.tracer.reading.findings_of_run import findings
 from tensortrail.tracer.reading.timeline import open_run
+from tests import warm
 from tests.real.releases import with_release
 
 OLD, NEW = "2.15.0", "2.16.0"
@@ -19,6 +18,8 @@ ROOT = Path(__file__).parents[3]
 CODES = ("STO201", "STO202", "STO203", "NEW301", "NEW303", "NEW304", "XFR602", "XFR604")
 """What may be said of a wrapper that is staged, sharded, moved or compared."""
 PROGRAM = """\
+import warnings
+warnings.simplefilter("ignore")
 from tests.real.transformer_engine import makers
 import torch
 import torch.distributed.checkpoint as dcp
@@ -50,15 +51,8 @@ def recorded(release: str, maker: str, then: str, folder: Path) -> Seen:
     program = folder / "program.py"
     program.write_text(PROGRAM.format(maker=maker, then=then), encoding="utf-8")
     run = folder / "run"
-    command = [sys.executable, "-W", "ignore", "-m", "tensortrail", "trace", "--quiet"]
-    done = subprocess.run(
-        [*command, "--directory", str(run), str(program)],
-        env=environment(release),
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    command = ["-m", "tensortrail", "trace", "--quiet", "--directory", str(run), str(program)]
+    done = warm.run(command, folder, env=environment(release))
     told = done.stdout + done.stderr
     judged = findings(open_run(run), [all_rules()[code]() for code in CODES])
     assert not judged.problems, judged.problems

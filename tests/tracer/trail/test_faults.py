@@ -21,6 +21,7 @@ from tensortrail.tracer.recording.begin import begin
 from tensortrail.tracer.trail.layout import CODE
 from tensortrail.tracer.trail.reader import read_part
 from tensortrail.tracer.trail.writer import TrailWriter
+from tests import warm
 
 from .samples import HEADER, looked_at, written
 
@@ -29,16 +30,29 @@ pytestmark = pytest.mark.long
 CREATE = CODE[Did.CREATE]
 
 
+BEFORE = """\
+import os, signal, sys, time, torch
+from tensortrail.tracer.recording.begin import begin
+running = begin(sys.argv[1])
+"""
+
+
 def program(folder: Path, source: str, *more: str) -> subprocess.Popen[str]:
-    before = "import os, signal, sys, time, torch\n"
-    before += "from tensortrail.tracer.recording.begin import begin\n"
-    before += "running = begin(sys.argv[1])\n"
+    """It runs beside the test."""
     return subprocess.Popen(
-        [sys.executable, "-c", before + source, str(folder / "run"), *more],
+        [sys.executable, "-c", BEFORE + source, str(folder / "run"), *more],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def ran(folder: Path, source: str) -> str:
+    """What it printed, when it has ended well."""
+    (folder / "program.py").write_text(BEFORE + source)
+    done = warm.run(["program.py", str(folder / "run")], folder)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_killed_in_the_middle(tmp_path: Path) -> None:
@@ -118,10 +132,7 @@ def test_a_full_file_system(tmp_path: Path) -> None:
         pytest.skip("file systems cannot be mounted here")
     try:
         source = "for _ in range(20_000): torch.zeros(2)\nprint(running.recorder.writer.trouble)"
-        with program(tmp_path, source) as running:
-            output, _ = running.communicate()
-        assert running.returncode == 0
-        assert "No space left" in output
+        assert "No space left" in ran(tmp_path, source)
         timeline = looked_at(mounted)
         assert timeline is not None
         assert len(timeline.events()) > 500
@@ -155,10 +166,6 @@ def test_a_directory_that_may_not_be_written(
 
 def test_a_forked_child_that_may_not_write_goes_on(tmp_path: Path) -> None:
     source = """
-if (pid := os.fork()) != 0:
-    print(os.waitpid(pid, 0)[1]); running.stop(); sys.exit()
-"""
-    source = """
 import errno
 real = os.open
 def refuses(path, flags, *more, **named):
@@ -172,9 +179,7 @@ print(os.waitpid(pid, 0)[1])
 torch.zeros(5)
 running.stop()
 """
-    with program(tmp_path, source) as running:
-        output, errors = running.communicate()
-    assert output.split() == ["3", "0"], errors
+    assert ran(tmp_path, source).split() == ["3", "0"]
     [made] = open_run(tmp_path / "run").events(Did.CREATE)
     assert made.storage is not None
     assert made.storage.shape == (5,)
