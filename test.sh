@@ -19,7 +19,7 @@ mypy=$!
 status=0
 # Each file in one process: what its tests share is made once. The long ones begin first. Three for two
 # cores: programs that tests start are waited for.
-.venv/bin/python -m pytest -p tests.forked --processes 3 "$@" || status=$?
+.venv/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder "$@" || status=$?
 if ! wait "$mypy"; then
     cat "$types"
     status=1
