@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tensortrail.findings import Site
 from tensortrail.rules.defaults import with_defaults
 from tensortrail.rules.shared.assignments import pairs_of
 from tensortrail.rules.shared.functions import matched, names_of_parameters
@@ -35,6 +36,11 @@ def given_for(
         function = _function_that_takes(module, name)
         if function is not None:
             yield from _passed(module, function, name.id, far, depth)
+
+
+def passing(given: Given | None) -> list[tuple[Site, str]]:
+    """The call, for the trail of a finding."""
+    return [] if given is None else [(given.module.site(given.node), "it is passed here")]
 
 
 def is_untold(module: Module, node: ast.expr) -> bool:
@@ -86,11 +92,17 @@ def _passed(
     if default is not None and not is_none(default):
         yield Given(module, default)
     here = [Given(module, each) for each in _given_here(module, function, name)]
+    far = far and _is_known_by_name(module, function)
     others = module.given_elsewhere(function, name) if far else ()
     for each in (*here, *(Given(*each) for each in others)):
         follow = depth > 0 and is_untold(each.module, each.node)
         behind = list(given_for(each.module, each.node, far, depth - 1)) if follow else []
         yield from behind or [each]
+
+
+def _is_known_by_name(module: Module, function: FunctionNode) -> bool:
+    """Not a method, which other files call on objects whose class is seldom known there."""
+    return function.name == "__init__" or isinstance(module.parent(function), ast.Module)
 
 
 def _given_here(module: Module, function: FunctionNode, name: str) -> Iterator[ast.expr]:

@@ -72,3 +72,46 @@ def test_a_number_or_a_text_has_no_type(made: str, flagged: bool) -> None:
         f"    where = {made}\n    return model.half() if where.type == 'cuda' else model\n"
     )
     assert lines("DEV513", source) == ([(8, Severity.NOTE)] if flagged else [])
+
+
+METRICS = "def best(scores, k):\n    values, index = scores.topk(k)\n    return index{read}\n"
+RUN = (
+    "import torch\n\nfrom net.metrics import best\n\n\ndef main(model, rows, device):\n"
+    "    model.to(device)\n    return best(model(rows.to(device)){brought}, 5)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("read", "brought", "found"),
+    [
+        (".numpy()", "", [Severity.NOTE]),
+        (".cpu().numpy()", "", []),
+        (".numpy()", ".cpu()", []),
+    ],
+)
+def test_numpy_of_what_another_file_passes(
+    tmp_path: Path, read: str, brought: str, found: list[Severity]
+) -> None:
+    files = {"metrics.py": METRICS.format(read=read), "run.py": RUN.format(brought=brought)}
+    assert severities_in_project(tmp_path, files, "DEV503") == found
+
+
+@pytest.mark.parametrize(
+    ("body", "flagged"),
+    [
+        ("return model.generate(x)[0].numpy()", True),
+        ("return model.generate(x)[0].cpu().numpy()", False),
+        ("return other.generate(x)[0].numpy()", False),
+        ("model.cpu(); return model.generate(raw)[0].numpy()", False),
+        ("found = {'all': []}; found['all'].append(model(x)); "
+         "return torch.cat(found['all']).numpy()", True),
+        ("return x.cpu().numpy(), raw.a.cpu().numpy(), raw.b.cpu().numpy(), raw.c.numpy()", True),
+        ("return x.cpu().numpy(), raw.a.cpu().numpy(), raw.c.numpy()", False),
+    ],
+)  # fmt: skip
+def test_numpy_of_what_the_function_shows(body: str, flagged: bool) -> None:
+    source = (
+        "import torch\n\n\ndef run(model, other, raw, device):\n    model.to(device)\n"
+        f"    x = raw.x.to(device)\n    {body}\n"
+    )
+    assert [line for line, _ in lines("DEV503", source)] == ([7] if flagged else [])

@@ -14,7 +14,7 @@ from tensortrail.rules.devices.shared.named.forms import (
     other_number,
     zero_for_none,
 )
-from tensortrail.rules.devices.shared.named.given_by_callers import given_texts, passing
+from tensortrail.rules.devices.shared.named.given_by_callers import given_texts
 from tensortrail.rules.devices.shared.named.mistaken_forms import (
     asks_a_device,
     compared_by_type,
@@ -26,6 +26,7 @@ from tensortrail.rules.devices.shared.named.mistaken_forms import (
 )
 from tensortrail.rules.devices.shared.named.two_forms import numbers_beside_devices
 from tensortrail.rules.shared.given_devices import said_device
+from tensortrail.rules.shared.given_values import passing
 from tensortrail.rules.shared.imports import imports_torch
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line
@@ -192,6 +193,11 @@ def chosen(wanted):
             '        return x.half() if self.place.type == "cuda" else x\n\n\ndef started():\n'
             '    return Engine("cuda" if torch.cuda.is_available() else "cpu")\n',
             lines=(8,),
+            fixed="import torch\n\nclass Engine:\n    def __init__(self, place):\n"
+            "        self.place = place\n\n    def half(self, x):\n"
+            '        return x.half() if torch.device(self.place).type == "cuda" else x\n\n\n'
+            "def started():\n"
+            '    return Engine("cuda" if torch.cuda.is_available() else "cpu")\n',
         ),
     )
     good = (

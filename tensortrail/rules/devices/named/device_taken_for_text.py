@@ -21,7 +21,8 @@ from tensortrail.rules.devices.shared.named.device_texts import (
 )
 from tensortrail.rules.devices.shared.named.device_values import is_of_a_tensor
 from tensortrail.rules.devices.shared.named.forms import NUMBERED, is_tested
-from tensortrail.rules.devices.shared.named.given_by_callers import given_devices, passing
+from tensortrail.rules.devices.shared.named.given_by_callers import given_devices
+from tensortrail.rules.shared.given_values import passing
 from tensortrail.rules.shared.imports import imported_packages
 from tensortrail.rules.shared.sentences import one_line
 

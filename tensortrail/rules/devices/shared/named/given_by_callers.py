@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensortrail.findings import Site
 from tensortrail.rules.devices.shared.named.device_texts import is_known_device, takes_a_device
 from tensortrail.rules.devices.shared.named.device_values import is_device
 from tensortrail.rules.shared.functions import names_of_parameters
@@ -40,11 +39,6 @@ def _given(module: Module, node: ast.expr) -> Iterator[Given]:
     name of a device: not to be slow."""
     if is_untold(module, node):
         yield from given_for(module, node, far=module.value_of(node).may_be(Kind.DEVICE))
-
-
-def passing(given: Given | None) -> list[tuple[Site, str]]:
-    """The call, for the trail of a finding."""
-    return [] if given is None else [(given.module.site(given.node), "it is passed here")]
 
 
 def is_given_text(module: Module, node: ast.expr) -> bool:
