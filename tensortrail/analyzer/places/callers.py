@@ -15,6 +15,8 @@ from tensortrail.rules.view import Caller, FunctionNode, Module
 
 _MOST_FILES = 8
 """That call something of the same name and are looked at."""
+_FEW_FILES = 2
+"""The same, where a call is asked only for what it writes."""
 _MOST_CALLS = 12
 """Calls whose arguments are inferred."""
 _DEEPEST = 3
@@ -33,7 +35,7 @@ def given_elsewhere(
     """What these calls pass for the parameter, or the calls that make an object of the class whose
     constructor takes it; nothing is inferred of it."""
     found: list[tuple[Module, ast.expr]] = []
-    for other, _, given in islice(_calls(file, function, parameter), _MOST_CALLS):
+    for other, _, given in islice(_calls(file, function, parameter, _FEW_FILES), _MOST_CALLS):
         other.value_of(given)
         file.needs.update(other.needs)
         found.append((cast("Module", other), given))
@@ -50,27 +52,27 @@ def _callers(file: ProjectFile, function: FunctionNode, parameter: str) -> Itera
 
 
 def _calls(
-    file: ProjectFile, function: FunctionNode, parameter: str
+    file: ProjectFile, function: FunctionNode, parameter: str, most: int = _MOST_FILES
 ) -> Iterator[tuple[ProjectFile, ast.Call, ast.expr]]:
     """In other files, of those that pass it."""
     cls = _class_name(file, function)
     sets_up = function.name == "__init__"
     name = cls if sets_up else function.name
-    for other in _files_calling(file, name, cls if cls and not sets_up else ""):
+    for other in _files_calling(file, name, cls if cls and not sets_up else "", most):
         for call in other.calls(name):
             given = argument_of(file.tree, function, call, parameter)
             if given is not None and _runs(other, call, file, function):
                 yield other, call, given
 
 
-def _files_calling(file: ProjectFile, name: str, cls: str) -> Iterator[ProjectFile]:
+def _files_calling(file: ProjectFile, name: str, cls: str, most: int) -> Iterator[ProjectFile]:
     folder = folder_of_project(file)
     if folder is None or file.project.depth > _DEEPEST or not name or name.startswith("__"):
         return
     owner = cls or file.name.rpartition(".")[2]
     paths = file.project.customs.files_calling(folder, name, owner, bool(cls))
     others = [each for each in paths if each != file.path]
-    del others[_MOST_FILES:]
+    del others[most:]
     file.project.rest_on_all_of(file, others)
     found = (file.project.module_at(path) for path in others)
     yield from (each for each in found if each is not None)
