@@ -118,6 +118,12 @@ class Module(ProjectView, Protocol):
         """The same of callers in the other files of the project, as far as calls are resolved; of
         a name that many files call the first few."""
 
+    def given_elsewhere(
+        self, function: FunctionNode, parameter: str
+    ) -> Sequence[tuple[Module, ast.expr]]:
+        """The arguments themselves, each with its file, also of a constructor: there the calls make
+        an object of its class."""
+
     # --- facts ---------------------------------------------------------------------------
     def class_facts(self, cls: ast.ClassDef | str) -> ClassFacts | None:
         """By definition node or qualified name; other files of the project are read if needed."""

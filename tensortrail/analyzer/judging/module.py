@@ -40,7 +40,7 @@ _A_FIX = 100
 """Questions that cost as much as seeing whether a file still parses with a fix."""
 _REFER_BACK = (
     "_flows _classes _attributes _guards _offload_settings _places _calls _answers "
-    "_passed_elsewhere _switched_off"
+    "_passed_elsewhere _given_elsewhere _switched_off"
 ).split()
 
 

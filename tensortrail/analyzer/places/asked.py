@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 from functools import cached_property
 from typing import cast
 
 from tensortrail.analyzer.facts.project_file import ProjectFile
-from tensortrail.analyzer.places.functions.callers import callers_elsewhere
+from tensortrail.analyzer.places.functions.callers import callers_elsewhere, given_elsewhere
 from tensortrail.analyzer.places.index import PlacesOfFile
 from tensortrail.rules.places import FunctionPlaces, Held
-from tensortrail.rules.view import Caller, FunctionNode
+from tensortrail.rules.view import Caller, FunctionNode, Module
 
 
 class AsksForPlaces:
@@ -37,6 +38,22 @@ class AsksForPlaces:
             found = callers_elsewhere(cast("ProjectFile", self), function, parameter)
             self._passed_elsewhere[key] = found
         return self._passed_elsewhere[key]
+
+    def given_elsewhere(
+        self, function: FunctionNode, parameter: str
+    ) -> Sequence[tuple[Module, ast.expr]]:
+        key = function, parameter
+        if key not in self._given_elsewhere:
+            self._given_elsewhere[key] = []
+            found = given_elsewhere(cast("ProjectFile", self), function, parameter)
+            self._given_elsewhere[key] = found
+        return self._given_elsewhere[key]
+
+    @cached_property
+    def _given_elsewhere(
+        self,
+    ) -> dict[tuple[FunctionNode, str], Sequence[tuple[Module, ast.expr]]]:
+        return {}
 
     @cached_property
     def _passed_elsewhere(self) -> dict[tuple[FunctionNode, str], Sequence[Caller]]:

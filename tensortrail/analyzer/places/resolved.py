@@ -53,6 +53,10 @@ class Resolved:
         place = self._place(self.qualified(maker.func), ast.ClassDef)
         return self._method_in(place, func.attr)  # type: ignore[attr-defined]
 
+    def made_by(self, call: ast.Call) -> InProject | None:
+        """The class of which the call makes an object."""
+        return self._place(self.qualified(call.func), ast.ClassDef)
+
     def _method_of_self(self, cls: ast.ClassDef, name: str) -> FunctionNode | InProject | None:
         """`self.step()`, and `self.detect.step()` of an object that the class makes."""
         kept, _, of_kept = name.partition(".")

@@ -14,18 +14,22 @@ NAMESPACE_VALUE = Value(frozenset({Kind.OTHER}), cls=NAMESPACE)
 def parsed_argument(
     added: Sequence[ast.Call], name: str, qualified: Callable[[ast.AST], str]
 ) -> Value:
-    """`args.device` is a device after `add_argument("--device", type=torch.device)`; a default
-    that is a text goes through the same type."""
+    """`args.device` is a device after `add_argument("--device", type=torch.device)`, and a text if
+    no type is said; a default that is a text goes through the same type."""
     types = [_type_of(call, qualified) for call in added if _destination(call) == name]
     if types and all(each == "torch.device" for each in types):
         return Value(frozenset({Kind.DEVICE}))
+    if types and "device" in name and all(each == "str" for each in types):
+        return Value(frozenset({Kind.DEVICE_STRING}))
     return UNKNOWN_VALUE
 
 
 def _type_of(call: ast.Call, qualified: Callable[[ast.AST], str]) -> str:
     several = any(each.arg in ("nargs", "action") for each in call.keywords)
     given = [each.value for each in call.keywords if each.arg == "type"]
-    return qualified(given[0]) if given and not several else ""
+    if several:
+        return ""
+    return qualified(given[0]) if given else "str"
 
 
 def _destination(call: ast.Call) -> str:

@@ -11,6 +11,7 @@ from tensortrail.rules.devices.shared.calls.accepted import (
     is_maker,
     is_weighted_layer,
     passes_on,
+    unpacks_with,
 )
 from tensortrail.rules.devices.shared.calls.customs import named
 from tensortrail.rules.devices.shared.calls.explained import is_explained, is_followed_by
@@ -76,7 +77,10 @@ class LeftOutOfOneCall(Rule):
     notes = False
     confidence = Confidence.MEDIUM
     explains = ("DEV526", "DEV528", "DEV534", "DEV552", "DEV668")
-    triggers = (("torch", "device=device"), ("torch", "device = device"), ("torch", "dtype=dtype"))
+    triggers = (
+        ("torch", "device=device"), ("torch", "device = device"), ("torch", "dtype=dtype"),
+        ("torch", "**", '"device"'), ("torch", "**", "'device'"),
+    )  # fmt: skip
     bad = (
         Bad(
             "import torch\n\n\ndef grid(rows, columns, device):\n"
@@ -265,7 +269,7 @@ class Actor(nn.Module):
         given = [
             each
             for each in module.nodes(ast.Call, function)
-            if passes_on(each, name)
+            if (passes_on(each, name) or unpacks_with(module, each, name))
             and called(each) not in MODULE_TO_DEVICE
             and module.function_of(each) is function
         ]

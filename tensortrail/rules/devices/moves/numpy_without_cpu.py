@@ -4,22 +4,26 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tensortrail.findings import Confidence, Finding, Severity
+from tensortrail.findings import Finding, Severity
 from tensortrail.rules import Bad, Good, Module, Rule, Timeline
-from tensortrail.rules.devices.shared.moves.numpy_elsewhere import is_callers, lies_elsewhere
+from tensortrail.rules.devices.shared.moves.numpy_elsewhere import is_callers
 from tensortrail.rules.devices.shared.moves.numpy_mends import by_cpu, by_cpu_in_run
 from tensortrail.rules.devices.shared.moves.numpy_reads import (
-    inferred_place,
     is_always_on_cpu,
     is_decided,
-    is_moved_here,
     is_of_another_library,
     is_surely_a_tensor,
     read_by_numpy,
     starts_with,
 )
-from tensortrail.rules.devices.shared.written_for.told import names_a_gpu, told_device
+from tensortrail.rules.devices.shared.moves.numpy_told import (
+    Told,
+    by_a_caller,
+    by_its_place,
+    found_by_numpy,
+)
 from tensortrail.rules.shared.failures import errors, weight
+from tensortrail.rules.shared.given_values import passing
 from tensortrail.rules.shared.history import put_there
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.lines import doer
@@ -44,6 +48,8 @@ class NumpyWithoutCpu(Rule):
 
     Reported as a note:
 
+    - an argument for which a call of the project passes a tensor on a device;
+    - a member of an object (`state.numbers`) of which two others are brought to the CPU before;
     - an argument that is surely a tensor, or the output of a submodule, in a file that handles
       devices;
     - `x.detach().numpy()`, and a tensor stored by a class with its own `to` or `cuda`, if this file
@@ -153,23 +159,11 @@ def predict(model, x, device):
 """,
         ),
         Bad(
-            """\
-import torch
-
-def masks(net, image):
-    out = net(image.cuda())
-    out = torch.sigmoid(out)
-    return out.squeeze(0).detach().numpy()
-""",
+            "import torch\n\ndef masks(net, image):\n    out = net(image.cuda())\n"
+            "    out = torch.sigmoid(out)\n    return out.squeeze(0).detach().numpy()\n",
             lines=(6,),
-            fixed="""\
-import torch
-
-def masks(net, image):
-    out = net(image.cuda())
-    out = torch.sigmoid(out)
-    return out.squeeze(0).detach().cpu().numpy()
-""",
+            fixed="import torch\n\ndef masks(net, image):\n    out = net(image.cuda())\n"
+            "    out = torch.sigmoid(out)\n    return out.squeeze(0).detach().cpu().numpy()\n",
         ),
         Bad(
             """\
@@ -265,6 +259,16 @@ def start(edges, model):
     return Graph(edges).to("cuda").table(model.cuda().parameters())
 """,
         ),
+        Bad(
+            "import torch\n\ndef rows(scores, names):\n"
+            "    return dict(zip(names, scores.numpy()))\n\ndef run(net, loader, names, device):\n"
+            "    return [rows(net(x.to(device)), names) for x in loader]\n",
+            lines=(4,),
+            fixed="import torch\n\ndef rows(scores, names):\n"
+            "    return dict(zip(names, scores.cpu().numpy()))\n\n"
+            "def run(net, loader, names, device):\n"
+            "    return [rows(net(x.to(device)), names) for x in loader]\n",
+        ),
     )
     good = (
         Good("import torch\nx = torch.ones(2).numpy()\n"),
@@ -313,52 +317,31 @@ def predict(model, x, device):
             if device in _NOT_CPU and not is_excluded(module, call):
                 where = f"`{one_line(module, func.value)}` is on {device}"
                 message = f"{where}, and numpy reads the CPU only"
-                yield self._found(module, func, func.value, Severity.ERROR, message)
-            elif is_callers(module, func.value) and not is_decided(module, call):
-                if is_always_on_cpu(module, func.value):
-                    continue
-                origin = origin_of(module, func.value)
-                shown = one_line(module, origin.node) if origin.node is not None else "the tensor"
-                given = origin.decides is Decides.GIVEN
-                put = "where the caller put it" if given else "on the device of the module"
-                message = f"`{shown}` is {put}: if that is a GPU, `.numpy()` raises"
-                surely = is_surely_a_tensor(module, func.value)
-                direct = not given or (surely and starts_with(func.value, shown))
-                yield self._found(module, func, func.value, Severity.NOTE, message, direct)
-            elif not is_decided(module, call):
-                ways = (self._told, self._inferred, self._elsewhere)
-                found = (list(way(module, func, func.value)) for way in ways)
-                yield from next(filter(None, found), ())
+                yield self._found(module, func, func.value, Told(message, Severity.ERROR))
+            elif is_decided(module, call):
+                continue
+            elif (told := by_a_caller(module, func.value)) is not None:
+                yield self._found(module, func, func.value, told)
+            elif is_callers(module, func.value):
+                if not is_always_on_cpu(module, func.value):
+                    yield self._of_callers(module, func)
+            elif (told := by_its_place(module, func.value)) is not None:
+                yield self._found(module, func, func.value, told)
         for call, read in read_by_numpy(module):
-            if is_surely_a_tensor(module, read) and not is_decided(module, call):
-                told = list(self._told(module, call, read))
-                yield from told or self._inferred(module, call, read)
+            if not is_decided(module, call):
+                found = found_by_numpy(module, read)
+                if found is not None:
+                    yield self._found(module, call, read, found)
 
-    def _told(self, module: Module, node: ast.expr, tensor: ast.expr) -> Iterator[Finding]:
-        """`pred = model(x.to(device))`, and then `pred.numpy()`, `np.array(pred)`."""
-        device = told_device(module, tensor)
-        if device is not None:
-            where = f"on `{module.text(device)}`, which may be a GPU"
-            if names_a_gpu(module, device):
-                where = "on a GPU"
-            message = f"`{one_line(module, tensor)}` is {where}, and numpy reads the CPU only"
-            severity = Severity.NOTE if is_moved_here(tensor) else Severity.WARNING
-            yield self._found(module, node, tensor, severity, message)
-
-    def _inferred(self, module: Module, node: ast.expr, tensor: ast.expr) -> Iterator[Finding]:
-        """`torch.cat(rows).numpy()`, where each row came from a model on a device."""
-        place = inferred_place(module, tensor)
-        if place is not None:
-            shown = one_line(module, tensor)
-            message = f"`{shown}` is on `{place.subject}`, and numpy reads the CPU only"
-            yield self._found(module, node, tensor, Severity.NOTE, message)
-
-    def _elsewhere(self, module: Module, node: ast.expr, tensor: ast.expr) -> Iterator[Finding]:
-        """`weight.detach().numpy()`, `self.edges.numpy()`."""
-        where = lies_elsewhere(module, tensor)
-        message = f"`{one_line(module, tensor)}` is {where}, and numpy reads the CPU only"
-        if where is not None:
-            yield self._found(module, node, tensor, Severity.NOTE, message)
+    def _of_callers(self, module: Module, func: ast.Attribute) -> Finding:
+        origin = origin_of(module, func.value)
+        shown = one_line(module, origin.node) if origin.node is not None else "the tensor"
+        given = origin.decides is Decides.GIVEN
+        put = "where the caller put it" if given else "on the device of the module"
+        message = f"`{shown}` is {put}: if that is a GPU, `.numpy()` raises"
+        surely = is_surely_a_tensor(module, func.value)
+        direct = not given or (surely and starts_with(func.value, shown))
+        return self._found(module, func, func.value, Told(message, is_told=direct))
 
     def watch(self, timeline: Timeline) -> Iterator[Finding]:
         for events in errors(timeline, _REFUSED):
@@ -379,17 +362,14 @@ def predict(model, x, device):
                 fixes=[by_cpu_in_run(timeline, event, asked.has_gradient)],
             )
 
-    def _found(
-        self,
-        module: Module,
-        node: ast.expr,
-        tensor: ast.expr,
-        severity: Severity,
-        message: str,
-        told: bool = True,
-    ) -> Finding:
-        sure = Confidence.HIGH if severity is Severity.ERROR else Confidence.MEDIUM
-        fixes = [by_cpu(module, tensor)]
+    def _found(self, module: Module, node: ast.expr, tensor: ast.expr, told: Told) -> Finding:
         return self.finding(
-            module, node, message, severity=severity, confidence=sure, fixes=fixes, told=told
+            module,
+            node,
+            told.message,
+            severity=told.severity,
+            confidence=told.confidence,
+            fixes=[by_cpu(module, tensor)],
+            trail=passing(told.given),
+            told=told.is_told,
         )

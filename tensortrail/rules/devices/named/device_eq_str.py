@@ -39,7 +39,7 @@ class DeviceEqStr(Rule):
 
     ## What it does
     Reports, of a value that is a `torch.device` or may be one (`torch.device | str`, or a parameter
-    without a type that a call in the file gives one):
+    without a type that a call of the project gives one, or an attribute that keeps it):
 
     - `t.device == "cuda"`, `!=`, and `a.device == b.device == "cuda"`;
     - `t.device in ("cpu", "meta")`, for a list, tuple or set of strings only;
@@ -210,6 +210,35 @@ def moved(model, device):
 
 def all_moved(models, device: str | torch.device = "cpu"):
     return [moved(each, device) for each in models]
+""",
+        ),
+        Bad(
+            """\
+import torch
+
+class Sampler:
+    def __init__(self, model, place):
+        self.model, self.place = model, place
+
+    def width(self):
+        return 8 if self.place == "cuda" else 4
+
+def started(model):
+    return Sampler(model, torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+""",
+            lines=(8,),
+            fixed="""\
+import torch
+
+class Sampler:
+    def __init__(self, model, place):
+        self.model, self.place = model, place
+
+    def width(self):
+        return 8 if torch.device(self.place).type == "cuda" else 4
+
+def started(model):
+    return Sampler(model, torch.device("cuda" if torch.cuda.is_available() else "cpu"))
 """,
         ),
     )

@@ -14,16 +14,19 @@ from tensortrail.rules.devices.shared.named.forms import (
     other_number,
     zero_for_none,
 )
+from tensortrail.rules.devices.shared.named.given_by_callers import given_texts
 from tensortrail.rules.devices.shared.named.mistaken_forms import (
+    asks_a_device,
     compared_by_type,
-    is_asked_of_text,
     is_normalized,
     made_of_what_was_given,
+    no_device,
     number_of_other_backend,
     number_or_itself,
 )
 from tensortrail.rules.devices.shared.named.two_forms import numbers_beside_devices
 from tensortrail.rules.shared.given_devices import said_device
+from tensortrail.rules.shared.given_values import passing
 from tensortrail.rules.shared.imports import imports_torch
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line
@@ -41,7 +44,8 @@ class DeviceForm(Rule):
 
     - `t.device == torch.device("cuda")`, and a comparison with a bare number;
     - a comparison with `torch.device(x)` if `x` may have no number;
-    - `.type` or `.index` of a value that may be a string;
+    - `.type` or `.index` of a value that may be a string, as an annotation, a default or a call in
+      the project says;
     - `.index` used as a number, if a caller gives the device; `.index or -1`, `.index or 0`;
     - `torch.cuda.device(0)`, a context manager, or a number without its backend as a device;
     - the number of the current GPU where another path stores or returns a device.
@@ -66,6 +70,7 @@ class DeviceForm(Rule):
         ("device(", ".device"),
         (".index", "device"),
         ("device", ".type"),
+        ("cuda", ".type"),
         ("cuda.device(",),
         ("device", "or 0"),
         (".index or -",),
@@ -182,8 +187,26 @@ def chosen(wanted):
 """,
             lines=(5,),
         ),
+        Bad(
+            "import torch\n\nclass Engine:\n    def __init__(self, place):\n"
+            "        self.place = place\n\n    def half(self, x):\n"
+            '        return x.half() if self.place.type == "cuda" else x\n\n\ndef started():\n'
+            '    return Engine("cuda" if torch.cuda.is_available() else "cpu")\n',
+            lines=(8,),
+            fixed="import torch\n\nclass Engine:\n    def __init__(self, place):\n"
+            "        self.place = place\n\n    def half(self, x):\n"
+            '        return x.half() if torch.device(self.place).type == "cuda" else x\n\n\n'
+            "def started():\n"
+            '    return Engine("cuda" if torch.cuda.is_available() else "cpu")\n',
+        ),
     )
     good = (
+        Good(
+            "import torch\n\nclass Engine:\n    def __init__(self, place):\n"
+            "        self.place = torch.device(place)\n\n    def half(self, x):\n"
+            '        return x.half() if self.place.type == "cuda" else x\n\n\ndef started():\n'
+            '    return Engine("cuda" if torch.cuda.is_available() else "cpu")\n'
+        ),
         Good("import torch\ndef f(t):\n    return t.device == torch.device('cpu')\n"),
         Good("import torch\ndef f(t):\n    return t.device == torch.device('cuda:1')\n"),
         Good("import torch\ndef f(t):\n    return t.device == torch.device('cuda', 1)\n"),
@@ -290,16 +313,23 @@ def f(device: Union[str, torch.device]):
             )
 
     def _of_a_string(self, module: Module, node: ast.Attribute) -> Iterator[Finding]:
-        if not isinstance(node.value, ast.Name) or not is_asked_of_text(module, node):
+        if not isinstance(node.value, (ast.Name, ast.Attribute)):
             return
-        shown = node.value.id
+        other, given = no_device(module, node.value), None
+        if not other:
+            given = next(given_texts(module, node.value), None)
+            other = "a string" if given is not None else ""
+        if not other or not asks_a_device(module, node):
+            return
+        shown = module.text(node.value)
         edit = module.replace(node.value, f"torch.device({shown})")
         can = imports_torch(module)
         yield self.finding(
             module,
             node,
-            f"`{shown}` may be a string, which has no `.{node.attr}`",
+            f"`{shown}` may be {other}, which has no `.{node.attr}`",
             severity=Severity.NOTE,
+            trail=passing(given),
             fixes=[module.fix("make it a device", Safety.UNSAFE, edit)] if can else [],
         )
 

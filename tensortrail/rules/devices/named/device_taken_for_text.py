@@ -21,6 +21,8 @@ from tensortrail.rules.devices.shared.named.device_texts import (
 )
 from tensortrail.rules.devices.shared.named.device_values import is_of_a_tensor
 from tensortrail.rules.devices.shared.named.forms import NUMBERED, is_tested
+from tensortrail.rules.devices.shared.named.given_by_callers import given_devices
+from tensortrail.rules.shared.given_values import passing
 from tensortrail.rules.shared.imports import imported_packages
 from tensortrail.rules.shared.sentences import one_line
 
@@ -46,7 +48,8 @@ class DeviceTakenForText(Rule):
 
     Not reported: other arguments and settings, which may be strings. A value is known as a device
     if it is the device of a tensor or parameter, or the result of `torch.device(...)`. A note:
-    `"cpu" in device` of an argument that is annotated as one, or as `str | torch.device`.
+    `"cpu" in device` of an argument that is annotated as one, or as `str | torch.device`, and these
+    uses of an argument without a type for which a call passes a device.
 
     ## Why is this bad?
     `in` raises a TypeError, a string method an AttributeError, and autocast a ValueError. A
@@ -67,14 +70,9 @@ class DeviceTakenForText(Rule):
     severity = Severity.ERROR
     warns = False
     triggers = (
-        (" in ", "device"),
-        ("str(", ".device"),
-        ("autocast", "device"),
-        ".device.",
-        (".type", "cuda:"),
-        (".type", "gpu"),
-        ('"gpu', "cuda"),
-        ("'gpu", "cuda"),
+        (" in ", "device"), ("str(", ".device"), ("autocast", "device"), ".device.",
+        (".type", "cuda:"), (".type", "gpu"), ('"gpu', "cuda"), ("'gpu", "cuda"),
+        ("device", "startswith("), ("device", "split("),
     )  # fmt: skip
     bad = (
         Bad(
@@ -215,6 +213,11 @@ def chosen(wanted, tokens: torch.Tensor):
     return device if tokens.device.type in ("cuda", "xpu") else None
 """,
         ),
+        Bad(
+            "import torch\n\ndef number(place):\n    return int(place.split(':')[1])\n\n"
+            "def used(x: torch.Tensor):\n    return torch.cuda.get_device_name(number(x.device))\n",
+            lines=(4,),
+        ),
     )
     good = (
         Good("def f(device):\n    return 'cpu' in device or device.startswith('cuda')\n"),
@@ -231,12 +234,8 @@ def chosen(wanted, tokens: torch.Tensor):
             "    return kind == 'gpu' or kind in ('gpu', 'cpu')\n"
         ),
         Good(
-            """\
-import torch
-
-def f(device: torch.device = "cuda"):
-    return torch.autocast(device)
-"""
+            "import torch\n\ndef f(device: torch.device = 'cuda'):\n"
+            "    return torch.autocast(device)\n"
         ),
         Good(
             """\
@@ -288,12 +287,13 @@ def f(x: torch.Tensor):
         self, module: Module, compare: ast.Compare, text: ast.expr, device: ast.expr
     ) -> Iterator[Finding]:
         """`"cpu" in device` of an argument that may be one, as its annotation says."""
-        sought = constant_text(module, text) is not None and takes_a_device(module, device)
-        if sought and not is_tested(module, compare):
-            what = (
-                f"`{module.text(device)}` may be a torch.device, and `in` raises a TypeError on it"
-            )
-            yield self.finding(module, compare, what, severity=Severity.NOTE)
+        if constant_text(module, text) is None or is_tested(module, compare):
+            return
+        given = next(given_devices(module, device), None)
+        if given is not None or takes_a_device(module, device):
+            shown = module.text(device)
+            what = f"`{shown}` may be a torch.device, and `in` raises a TypeError on it"
+            yield self.finding(module, compare, what, severity=Severity.NOTE, trail=passing(given))
 
     def _sought(self, module: Module, compare: ast.Compare, found: bool) -> Iterator[Finding]:
         """`"gpu" in str(device)`."""
@@ -341,8 +341,10 @@ def f(x: torch.Tensor):
         func = call.func
         if not isinstance(func, ast.Attribute) or func.attr not in _OF_TEXTS:
             return
-        if is_known_device(module, func.value) and not is_tested(module, call):
-            shown = one_line(module, func.value)
+        if is_tested(module, call):
+            return
+        shown = one_line(module, func.value)
+        if is_known_device(module, func.value):
             edit = module.replace(func.value, f"str({module.text(func.value)})")
             yield self._raises(
                 module,
@@ -350,6 +352,9 @@ def f(x: torch.Tensor):
                 f"`{shown}` is a torch.device, which has no `{func.attr}`",
                 module.fix("use its string", Safety.UNSAFE, edit),
             )
+        elif (given := next(given_devices(module, func.value), None)) is not None:
+            what = f"`{shown}` may be a torch.device, which has no `{func.attr}`"
+            yield self.finding(module, call, what, severity=Severity.NOTE, trail=passing(given))
 
     def _autocast(self, module: Module, call: ast.Call) -> Iterator[Finding]:
         if module.qualified(call.func) not in _AUTOCASTS:

@@ -14,7 +14,7 @@ from tensortrail.rules.devices.shared.calls.customs import (
 from tensortrail.rules.devices.shared.named.devices_said import devices_said
 from tensortrail.rules.project_facts import Namesake
 from tensortrail.rules.shared.functions import parameters
-from tensortrail.rules.shared.objects import is_of_torch, last_name
+from tensortrail.rules.shared.objects import is_of_torch, is_one_of, last_name
 from tensortrail.rules.view import FunctionNode, Module
 
 _OF_FACTORIES = frozenset({"device", "dtype", "generator"})
@@ -101,6 +101,27 @@ def passes_on(call: ast.Call, name: str) -> bool:
         each.arg == name and isinstance(each.value, ast.Name) and each.value.id == name
         for each in call.keywords
     )
+
+
+def unpacks_with(module: Module, call: ast.Call, name: str) -> bool:
+    """The call is given it by `**options`, after `options = {"device": device}`."""
+    return any(
+        is_one_of(value, {name})
+        for keyword in call.keywords
+        if keyword.arg is None
+        for origin in module.value_of(keyword.value).origins
+        for key, value in _entries(origin)
+        if key == name
+    )
+
+
+def _entries(node: ast.expr) -> Iterator[tuple[object, ast.expr]]:
+    """Of `{"device": device}` and `dict(device=device)`."""
+    if isinstance(node, ast.Dict):
+        for key, value in zip(node.keys, node.values, strict=True):
+            yield getattr(key, "value", None), value
+    elif isinstance(node, ast.Call) and last_name(node.func) == "dict":
+        yield from ((each.arg, each.value) for each in node.keywords)
 
 
 def is_read(module: Module, function: FunctionNode, name: str) -> bool:

@@ -32,10 +32,15 @@ _PAIRS = (
     ),
 )
 """Read two arguments so, or the second one."""
-_JOINS = tuple(f"numpy.{each}" for each in ("concatenate", "stack", "vstack", "hstack"))
-_PLOTS = tuple(
-    f"matplotlib.pyplot.{each}" for each in ("plot", "scatter", "hist", "imshow", "bar", "semilogy")
+_JOINS = tuple(
+    f"numpy.{each}"
+    for each in "concatenate stack vstack hstack array asarray mean sum median std".split()
 )
+"""Read each tensor of a list."""
+_PLOTTED = "plot scatter hist imshow bar semilogy".split()
+_PLOTS = tuple(f"matplotlib.pyplot.{each}" for each in _PLOTTED)
+_AXES = frozenset({"subplots", "subplot", "add_subplot", "gca", "axes", "add_axes"})
+"""What gives the axes that are plotted on."""
 
 
 def read_by_numpy(module: Module) -> Iterator[tuple[ast.Call, ast.expr]]:
@@ -46,8 +51,20 @@ def read_by_numpy(module: Module) -> Iterator[tuple[ast.Call, ast.expr]]:
         yield from ((call, each) for each in call.args[:2])
     for call in module.calls(*_PLOTS):
         yield from ((call, each) for each in call.args)
+    for call in module.calls(*_PLOTTED):
+        if _is_on_axes(module, call):
+            yield from ((call, each) for each in call.args)
     for call in module.calls(*_JOINS):
         yield from ((call, each) for each in _appended(module, call))
+
+
+def _is_on_axes(module: Module, call: ast.Call) -> bool:
+    """`ax.plot(x)`, after `figure, ax = plt.subplots()`."""
+    owner = receiver(call)
+    while isinstance(owner, ast.Subscript):
+        owner = owner.value
+    origins = module.value_of(owner).origins if isinstance(owner, ast.Name) else ()
+    return any(isinstance(each, ast.Call) and called(each) in _AXES for each in origins)
 
 
 def _appended(module: Module, join: ast.Call) -> Sequence[ast.expr]:

@@ -6,6 +6,7 @@ import ast
 
 from tensortrail.findings import Fix, Safety
 from tensortrail.rules import Kind, Module
+from tensortrail.rules.devices.shared.named.device_names_held import names_a_device
 from tensortrail.rules.devices.shared.named.forms import (
     asks_for_number,
     is_callers,
@@ -24,13 +25,43 @@ _EITHER = (
 """Kinds of a value that is a string on some path: `str | torch.device`."""
 
 
-def is_asked_of_text(module: Module, node: ast.Attribute) -> bool:
-    """`d.type` and `d.index`, where `d` may be a string."""
-    value = module.value_of(node.value)
-    if not value.sure or value.kinds not in _EITHER:
-        return False
+def no_device(module: Module, device: ast.expr) -> str:
+    """What `d` of `d.type` and `d.index` may be instead: "a string", "a number"."""
+    value = module.value_of(device)
+    if value.origins and all(_is_integer(each) for each in value.origins):
+        return "a number"
     if any(names_type(module, each, DEVICE) for each in value.origins):
-        return False
+        return ""
+    if not isinstance(device, ast.Name):  # which other code may set before
+        return "a string" if value.sure and value.kinds == {Kind.DEVICE_STRING} else ""
+    told = value.sure and value.kinds in _EITHER
+    is_text = told or any(map(_is_text_on_a_path, value.origins))
+    return "a string" if is_text else ""
+
+
+def _is_integer(node: ast.expr) -> bool:
+    """`int(os.environ["LOCAL_RANK"])`"""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id == "int"
+    return isinstance(node, ast.Constant) and type(node.value) is int
+
+
+def _is_text_on_a_path(node: ast.expr) -> bool:
+    """`rank if torch.cuda.is_available() else "cpu"`"""
+    if isinstance(node, ast.IfExp):
+        return _is_text_on_a_path(node.body) or _is_text_on_a_path(node.orelse)
+    if isinstance(node, ast.JoinedStr):
+        return bool(node.values) and _is_named_before_number(node.values[0])
+    return isinstance(node, ast.Constant) and names_a_device(node.value)
+
+
+def _is_named_before_number(node: ast.expr) -> bool:
+    """The `cuda:` of `f"cuda:{n}"`."""
+    return isinstance(node, ast.Constant) and names_a_device(str(node.value).removesuffix(":"))
+
+
+def asks_a_device(module: Module, node: ast.Attribute) -> bool:
+    """`d.type` and `d.index`, and not whether `d` is a device at all."""
     above = module.parent(node)
     is_called = isinstance(above, ast.Call) and above.func is node  # `"cuda:0".index(":")`
     return not is_called and not is_tested(module, node)

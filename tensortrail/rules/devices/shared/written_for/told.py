@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from tensortrail.rules.devices.shared.written_for.moved_objects import is_of_moved
 from tensortrail.rules.places import Place, What, Where
 from tensortrail.rules.shared.dtypes import is_dtype
 from tensortrail.rules.shared.functions import parameters
@@ -11,10 +12,11 @@ from tensortrail.rules.shared.given_devices import said_device
 from tensortrail.rules.shared.moves import ACCELERATORS
 from tensortrail.rules.shared.objects import all_given, called, given, receiver
 from tensortrail.rules.shared.tensor_methods import JOINING, REDUCING, SAME_DEVICE
+from tensortrail.rules.text_of import text_of
 from tensortrail.rules.view import Module
 from tensortrail.rules.words import NOT_CONSTANT, Kind
 
-_DEPTH = 8
+_DEPTH = 12
 _ONE_TENSOR = SAME_DEVICE | REDUCING | {"data", "T", "mT", "forward", "values", "indices"}
 
 
@@ -59,14 +61,30 @@ def _of_call(module: Module, call: ast.Call, depth: int) -> ast.expr | None:
         if said is not None:
             return said if may_be_a_gpu(module, said) else None
         known = last in SAME_DEVICE | JOINING | REDUCING
-        return _any(module, given(call), depth) if known else None
+        told = _any(module, given(call), depth) if known else None
+        return told or (_of_members(module, call, depth) if last in JOINING else None)
     if owner is not None and last in _ONE_TENSOR and last != "forward":
         return told_device(module, owner, depth - 1)
     if owner is not None and last in JOINING:
         return _any(module, [owner, *given(call)], depth)
-    if _is_model(module, call):
+    if _is_model(module, call) or is_of_moved(module, call):
         return _any(module, all_given(call), depth)
     return None
+
+
+def _of_members(module: Module, call: ast.Call, depth: int) -> ast.expr | None:
+    """Of `torch.cat(rows["true"])`, where one line puts all that is in the list into it."""
+    rows = call.args[0] if call.args else None
+    if not isinstance(rows, ast.Subscript) or not isinstance(rows.slice, ast.Constant):
+        return None
+    adding = module.calls("append", inside=module.function_of(call))
+    adds = [each for each in adding if _is_of(each, text_of(rows))]
+    return _any(module, given(adds[0]), depth) if len(adds) == 1 else None
+
+
+def _is_of(call: ast.Call, owner: str) -> bool:
+    own = receiver(call)
+    return own is not None and text_of(own) == owner
 
 
 def _any(module: Module, parts: list[ast.expr], depth: int) -> ast.expr | None:
@@ -107,7 +125,7 @@ def names_a_gpu(module: Module, said: ast.expr) -> bool:
 def _is_elsewhere(place: Place) -> bool:
     """Not where a value says, and not on a GPU that is written out."""
     on_a_gpu = place.where is Where.LITERAL and place.subject.partition(":")[0] in ACCELERATORS
-    known = place.where not in (Where.DEVICE, Where.UNKNOWN, Where.LOCAL)
+    known = place.where not in (Where.DEVICE, Where.SELF, Where.UNKNOWN, Where.LOCAL)
     return known and not on_a_gpu
 
 
