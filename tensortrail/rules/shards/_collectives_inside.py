@@ -12,7 +12,7 @@ from tensortrail.rules.shared.callees import asked_of_callee
 from tensortrail.rules.shared.functions import called_here, outermost_function
 from tensortrail.rules.shared.objects import called, calls_in
 from tensortrail.rules.shared.origins import behind
-from tensortrail.rules.shared.ranks import asks_for_rank, mentions_rank
+from tensortrail.rules.shared.ranks import asks_for_rank, may_be_about_ranks, mentions_rank
 from tensortrail.rules.words import Branch
 
 _OF_ANY_RUN = pattern(r"is_initialized|is_available|world_size|num_processes|is_distributed")
@@ -23,13 +23,26 @@ def come_to_collectives(module: Module) -> Iterator[tuple[ast.Call, frozenset[st
     """Calls under a condition on the rank whose function makes collectives, unless the other
     processes make one of these too."""
     seen: set[ast.Call] = set()
-    for branch in module.branches():
+    for branch in _branches(module):
         if _is_about_ranks(module, branch):
             for call in (each for part in branch.body for each in calls_in(module, part)):
                 inside = frozenset[str]() if call in seen else collectives_inside(module, call)
                 seen.add(call)
                 if inside and not _others_join(module, call, inside):
                     yield call, inside
+
+
+def _branches(module: Module) -> Iterator[Branch]:
+    """Of the functions in which a condition may be about ranks: only these are followed."""
+    asked: list[tuple[ast.stmt, ast.expr]] = [(each, each.test) for each in module.nodes(ast.If)]
+    asked += [(each, each.subject) for each in module.nodes(ast.Match)]
+    functions = dict.fromkeys(
+        outermost_function(module, statement)
+        for statement, test in asked
+        if may_be_about_ranks(module, test)
+    )
+    for function in (None,) if None in functions else functions:
+        yield from module.branches(function)
 
 
 def _is_about_ranks(module: Module, branch: Branch) -> bool:

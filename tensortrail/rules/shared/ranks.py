@@ -35,7 +35,7 @@ _DEEPEST = 6
 
 def asks_for_rank(module: Module, test: ast.expr, depth: int = _DEEPEST) -> bool:
     """The condition is true for some of the processes and false for others."""
-    if not _may_be_about_ranks(module, test):
+    if not may_be_about_ranks(module, test):
         return False
     asked = behind(module, test)
     if isinstance(asked, ast.UnaryOp) and isinstance(asked.op, ast.Not):
@@ -48,7 +48,7 @@ def asks_for_rank(module: Module, test: ast.expr, depth: int = _DEEPEST) -> bool
 
 def mentions_rank(module: Module, test: ast.expr) -> bool:
     """Another way to ask for the rank: with other questions, or `rank > 0`."""
-    if not _may_be_about_ranks(module, test):
+    if not may_be_about_ranks(module, test):
         return False
     shown = _shown(module, test)
     return bool(_RANK.search(shown) or _ABOVE_ZERO.search(shown))
@@ -62,7 +62,7 @@ def is_rank(module: Module, node: ast.AST) -> bool:
     return gives or _NAMED.search(last_name(node)) is not None
 
 
-def _may_be_about_ranks(module: Module, test: ast.expr) -> bool:
+def may_be_about_ranks(module: Module, test: ast.expr) -> bool:
     """By the words alone, which are read much faster than values are followed."""
     if _WORDS.search(module.text(test)):
         return True
@@ -70,12 +70,12 @@ def _may_be_about_ranks(module: Module, test: ast.expr) -> bool:
     return not named.isdisjoint(_names([test]))
 
 
-def _bound_by_ranks(module: Module, top: ast.AST) -> frozenset[str]:
+def _bound_by_ranks(module: Module, _: ast.AST) -> frozenset[str]:
     """Names and attributes of the file that are bound to something with such a word, or to what has
     one of these names."""
     bound = [
         (_names(targets), _names([value]), _WORDS.search(module.text(value)))
-        for targets, value in _bindings(module, top)
+        for targets, value in _bindings(module)
     ]
     found: set[str] = set()
     while more := {
@@ -88,9 +88,9 @@ def _bound_by_ranks(module: Module, top: ast.AST) -> frozenset[str]:
     return frozenset(found)
 
 
-def _bindings(module: Module, top: ast.AST) -> Iterator[tuple[Sequence[ast.expr], ast.expr]]:
-    yield from ((each.targets, each.value) for each in module.nodes(ast.Assign, top))
-    yield from (([each.target], each.value) for each in module.nodes(ast.NamedExpr, top))
+def _bindings(module: Module) -> Iterator[tuple[Sequence[ast.expr], ast.expr]]:
+    yield from ((each.targets, each.value) for each in module.nodes(ast.Assign))
+    yield from (([each.target], each.value) for each in module.nodes(ast.NamedExpr))
 
 
 def _names(nodes: Iterable[ast.expr]) -> set[str]:
