@@ -26,10 +26,10 @@ _GIVES = frozenset("get_rank get_local_rank get_global_rank get_node_rank get_or
 _HOLDS = frozenset("process_index local_process_index global_rank local_rank".split())
 _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
 _WORDS = pattern(
-    r"rank|process_index|is_(?:(?:local_|global_)?main|last|world|global|master)|ordinal|procid",
+    r"rank|process_index|is_(?:(?:local_|global_)?main|last|world|global|master)|ordinal|getenv|environ",
     re.IGNORECASE,
 )
-"""One of these is in all that the patterns and names above find."""
+"""One of these is in a name of all that the patterns and names above find."""
 _DEEPEST = 6
 
 
@@ -64,28 +64,36 @@ def is_rank(module: Module, node: ast.AST) -> bool:
 
 def may_be_about_ranks(module: Module, test: ast.expr) -> bool:
     """By the words alone, which are read much faster than values are followed."""
-    if _WORDS.search(module.text(test)):
-        return True
-    named = module.once(_bound_by_ranks, module.top)
-    return not named.isdisjoint(_names([test]))
+    return _is_on(module.once(_lines_about_ranks, module.top), test)
 
 
-def _bound_by_ranks(module: Module, _: ast.AST) -> frozenset[str]:
-    """Names and attributes of the file that are bound to something with such a word, or to what has
-    one of these names."""
-    bound = [
-        (_names(targets), _names([value]), _WORDS.search(module.text(value)))
-        for targets, value in _bindings(module)
-    ]
-    found: set[str] = set()
-    while more := {
-        name
-        for targets, values, word in bound
-        if word or values & found
-        for name in targets - found
-    }:
-        found |= more
-    return frozenset(found)
+def _lines_about_ranks(module: Module, _: ast.AST) -> set[int]:
+    """Lines with such a word, and with what is bound to one of them."""
+    lines: set[int] = set()
+    left = list(_bindings(module))
+    new = {each for each in _words(module) if _WORDS.search(each)}
+    while new:
+        lines.update(node.lineno for node in _with_words(module, new))
+        bound = [each for each in left if _is_on(lines, each[1])]
+        left = [each for each in left if not _is_on(lines, each[1])]
+        new = {name for targets, _ in bound for name in _names(targets)}
+    return lines
+
+
+def _is_on(lines: set[int], node: ast.expr) -> bool:
+    return not lines.isdisjoint(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+
+
+def _words(module: Module) -> set[str]:
+    """Names and attributes of the file."""
+    names = {each.id for each in module.nodes(ast.Name)}
+    return names.union(each.attr for each in module.nodes(ast.Attribute))
+
+
+def _with_words(module: Module, words: set[str]) -> Iterator[ast.expr]:
+    for each in words:
+        yield from module.uses(each)
+        yield from module.members(each)
 
 
 def _bindings(module: Module) -> Iterator[tuple[Sequence[ast.expr], ast.expr]]:
@@ -93,14 +101,13 @@ def _bindings(module: Module) -> Iterator[tuple[Sequence[ast.expr], ast.expr]]:
     yield from (([each.target], each.value) for each in module.nodes(ast.NamedExpr))
 
 
-def _names(nodes: Iterable[ast.expr]) -> set[str]:
-    inside = (each for node in nodes for each in ast.walk(node))
-    return {_name(each) for each in inside} - {""}
-
-
-def _name(node: ast.AST) -> str:
-    """Of a variable or attribute."""
-    return str(getattr(node, "id", "") or getattr(node, "attr", ""))
+def _names(nodes: Iterable[ast.expr]) -> Iterator[str]:
+    """Of the variables and attributes that are bound."""
+    for each in (inside for node in nodes for inside in ast.walk(node)):
+        if isinstance(each, ast.Name):
+            yield each.id
+        elif isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store):
+            yield each.attr
 
 
 def _shown(module: Module, test: ast.expr) -> str:
