@@ -38,8 +38,6 @@ def test_an_argument_of_that_type_is_a_device(arguments: str) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        '"--device", default="cuda"',
-        '"--device", type=str',
         '"--device", type=torch.device, nargs="+"',
         '"--device", type=torch.device, action="append"',
         '"--device-name", type=torch.device',
@@ -48,6 +46,11 @@ def test_an_argument_of_that_type_is_a_device(arguments: str) -> None:
 )
 def test_another_one_is_not(arguments: str) -> None:
     assert kinds(PARSED.format(added=f"parser.add_argument({arguments})")) == set()
+
+
+@pytest.mark.parametrize("arguments", ['"--device", default="cuda"', '"--device", type=str'])
+def test_without_another_type_it_is_a_text(arguments: str) -> None:
+    assert kinds(PARSED.format(added=f"parser.add_argument({arguments})")) == {"DeviceString"}
 
 
 def test_two_parsers_that_disagree_say_nothing() -> None:

@@ -137,10 +137,13 @@ def _moves_of_members(module: Module) -> Iterator[ast.Call]:
 
 def _is_only_given(module: Module, moved: ast.expr) -> bool:
     """An argument, or a name of the file, which the function binds to no member."""
-    function = module.function_of(moved)
-    return isinstance(moved, ast.Name) and not any(
-        isinstance(each.ctx, ast.Store) for each in module.uses(moved.id, function)
-    )
+    function = module.function_of(moved) or module.top
+    return isinstance(moved, ast.Name) and moved.id not in module.once(_bound_in, function)
+
+
+def _bound_in(module: Module, function: ast.AST) -> frozenset[str]:
+    names = module.nodes(ast.Name, function)
+    return frozenset(each.id for each in names if isinstance(each.ctx, ast.Store))
 
 
 def _parted(meeting: Meeting, moved: Held, left: Held) -> bool:
