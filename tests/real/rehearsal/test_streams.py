@@ -45,6 +45,36 @@ with torch.no_grad():
     for step in range(3):
         x = model(x, torch.tensor([step], device="cuda")).sample  # MARK
 """
+SHARDED = """\
+import torch
+from torch import distributed, nn
+from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard
+from torch.utils.checkpoint import checkpoint
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(8, 16), nn.Linear(16, 8)
+
+    def forward(self, x):
+        return x + checkpoint(self.inner, x, use_reentrant=REENTRANT)
+
+    def inner(self, x):
+        return self.down(self.up(x).relu())
+
+distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
+model = nn.Sequential(Block(), Block(), nn.Linear(8, 1))
+for part in (*model, model):
+    fully_shard(part, offload_policy=CPUOffloadPolicy(), **OPTIONS)
+optimizer = torch.optim.AdamW(model.parameters())
+for step in range(4):
+    model.set_requires_gradient_sync(step % 2 == 1)
+    model(torch.randn(4, 8, device="cuda", requires_grad=True)).sum().backward()
+    if step % 2 == 1:
+        optimizer.step()
+        optimizer.zero_grad()
+distributed.destroy_process_group()
+"""
 LEAVES = {"offload_type": "leaf_level"}
 
 
@@ -63,6 +93,15 @@ def test_groups_as_diffusers_once_recorded_them(tmp_path: Path) -> None:
     program = GROUPS.replace("WRONG", "True").replace("OPTIONS", repr(options))
     seen = watched(tmp_path, program.replace("MARK", "flagged"), "XFR603", rehearse="cuda")
     assert "with the default stream of cuda:0" in seen.only.message
+
+
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="torch without distributed")
+@pytest.mark.parametrize("reentrant", [False, True])
+@pytest.mark.parametrize("options", ["{}", "{'mp_policy': MixedPrecisionPolicy(torch.bfloat16)}"])
+def test_sharded_and_kept_on_the_cpu(options: str, reentrant: bool, tmp_path: Path) -> None:
+    """Streams are entered in the backward pass first, where there is nothing to gather."""
+    program = SHARDED.replace("OPTIONS", options).replace("REENTRANT", str(reentrant))
+    assert watched(tmp_path, program, "XFR603", rehearse="cuda").found == ()
 
 
 @pytest.mark.complete

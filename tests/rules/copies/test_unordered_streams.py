@@ -78,6 +78,19 @@ for _ in range(2):
 """
 )
 
+HOOKED = """\
+last = torch.cuda.Stream()
+w = torch.randn(64, 64, device="cuda", requires_grad=True)
+torch.cuda.synchronize()
+reduced = []
+def reduces(grad):
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        reduced.append(grad.mul(2))
+    last.wait_stream(side)
+"""
+LAST = "with torch.cuda.stream(last):\n    reduced[0].sum()\n"
+
 RACES = {
     "read, and the write is not waited for": (
         "y = x.mul(2)\nwith torch.cuda.stream(side):\n    z = y.sum()  # flagged\n"
@@ -147,6 +160,10 @@ RACES = {
     "a storage that is emptied": (
         "y = x.mul(2)\nside.wait_stream(main)\nwith torch.cuda.stream(side):\n"
         "    z = y.sum()  # flagged\ny.untyped_storage().resize_(0)\nx.mul(3)\n"
+    ),
+    "a stream entered in a backward pass, not waited for": (
+        HOOKED + "def reads(grad):\n    reduces(grad)\n    reduced[0].sum()  # flagged\n"
+        "y = w.mul(x)\ny.register_hook(reads)\ny.sin().sum().backward()\n"
     ),
 }
 ORDERED = {
@@ -250,6 +267,28 @@ ORDERED = {
         "    with torch.no_grad():\n        w -= w.grad\n    w.grad = None\n"
         "    y = w.mul(2)\n    side.wait_stream(main)\n"
         "    with torch.cuda.stream(side):\n        z = y.sin()\n    main.wait_stream(side)\n"
+    ),
+    "a stream entered first in a step of a backward pass": (
+        HOOKED + "y = w.mul(x)\ny.register_hook(reduces)\ny.sin().sum().backward()\n" + LAST
+    ),
+    "a stream entered first where a gradient is put": (
+        HOOKED + "w.register_post_accumulate_grad_hook(lambda w: reduces(w.grad))\n"
+        "w.mul(x).sin().sum().backward()\n" + LAST
+    ),
+    "a backward pass inside a step of another": (
+        HOOKED + "def nests(grad):\n    side.wait_stream(main)\n"
+        "    with torch.cuda.stream(side):\n        inner.backward()\n"
+        "        reduced.append(x.mul(2))\n    last.wait_stream(side)\n"
+        "inner = torch.ones(4, device='cuda', requires_grad=True).mul(2).sum()\n"
+        "torch.cuda.synchronize()\n"
+        "y = w.mul(x)\ny.register_hook(nests)\ny.sin().sum().backward()\n" + LAST
+    ),
+    "the end of a backward pass runs where its caller ran": (
+        HOOKED + "def ends():\n    reduced.append(x.mul(2))\n    last.wait_stream(side)\n"
+        "queue = torch.autograd.Variable._execution_engine.queue_callback\n"
+        "y = w.mul(x)\ny.register_hook(lambda grad: queue(ends))\n"
+        "side.wait_stream(main)\nwith torch.cuda.stream(side):\n    y.sin().sum().backward()\n"
+        + LAST
     ),
 }
 

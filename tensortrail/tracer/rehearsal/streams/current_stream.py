@@ -1,8 +1,9 @@
 """Which stream is current in each thread: the program says so, in a backward pass autograd does.
 
 Autograd runs each step of a backward pass on the stream of its forward step, lets it wait for the
-step before, and lets the caller's stream wait for all. Its C++ takes our tensors for the host's and
-does none of it: it is done here, when the next stream is asked for."""
+step before, and lets the caller's stream wait for all. What was queued for the end of the pass runs
+on the caller's stream too. Its C++ takes our tensors for the host's and does none of it: it is done
+here, when the next stream is asked for."""
 
 from __future__ import annotations
 
@@ -22,8 +23,21 @@ from tensortrail.tracer.rehearsal.streams.streams import Stream
 NO_TASK = -1
 ACCUMULATES = (1 << 64) - 1
 """The number of steps that put a gradient in its place."""
+NO_STEP, END = -1, -2
+"""Before the first step of a backward pass, and after the last one."""
 LONGEST_LOG = 20_000
 Current = Mapping[int, Stream]
+
+
+class Pass:
+    """A backward pass: how far it is, and which streams were current around it."""
+
+    __slots__ = ("caller", "is_sure", "step", "task")
+
+    def __init__(self, task: int, caller: Current) -> None:
+        self.task, self.caller, self.step = task, caller, NO_STEP
+        self.is_sure = True
+        """Whether all its steps were looked up."""
 
 
 class Here(threading.local):
@@ -31,11 +45,8 @@ class Here(threading.local):
         self.current: Current = {}
         self.log: list[tuple[int, Current]] = []
         """From which autograd step on which streams were current."""
-        self.caller: Current | None = None
-        """In a backward pass: the streams that were current around it."""
-        self.step = -1
-        self.is_sure = True
-        """Whether all steps of the backward pass were looked up."""
+        self.passes: list[Pass] = []
+        """Each was begun by a step of the one before."""
 
 
 class Streams:
@@ -72,9 +83,9 @@ class Streams:
         """A stream of another device makes that device the current one."""
         if stream is None:
             return
-        self.catch_up()
         if self._threads or not stream.queue.is_default:
             self._threads.add(threading.get_ident())
+            self.catch_up()
             self._set({**self._here.current, stream.device_index: stream})
         if here:
             self._devices.device = stream.device_index
@@ -83,27 +94,31 @@ class Streams:
         """The current stream follows autograd's."""
         if not self._threads:
             return
-        here = self._here
-        if _current_graph_task_id() == NO_TASK:
-            if here.caller is not None:
-                caller, here.caller, here.step = here.caller, None, -1
-                self._hand_over(caller)
-                if not here.is_sure:
-                    here.is_sure = True
-                    self._wait_for_all(caller)
-            return
-        node = _current_autograd_node()
-        if node is None:
+        running = self._running(_current_graph_task_id())
+        if running is None:
             return
         if not self._is_sure():
-            here.caller, here.is_sure = here.caller or here.current, False
+            running.is_sure = False
             return
-        step = node._sequence_nr()
-        if step not in (here.step, ACCUMULATES):
-            here.step = step
-            if here.caller is None:
-                here.caller = here.current
-            self._hand_over(self._at(step))
+        node = _current_autograd_node()
+        step = END if node is None else node._sequence_nr()
+        if step not in (running.step, ACCUMULATES):
+            running.step = step
+            self._hand_over(running.caller if step == END else self._at(step))
+
+    def _running(self, task: int) -> Pass | None:
+        """The backward pass that runs in this thread; those begun after it have ended."""
+        passes = self._here.passes
+        while passes and passes[-1].task > task:
+            self._end(passes.pop())
+        if task != NO_TASK and not (passes and passes[-1].task == task):
+            passes.append(Pass(task, self._here.current))
+        return passes[-1] if passes else None
+
+    def _end(self, ended: Pass) -> None:
+        self._hand_over(ended.caller)
+        if not ended.is_sure:
+            self._wait_for_all(ended.caller)
 
     def _is_sure(self) -> bool:
         return self._threads <= {threading.get_ident()}
