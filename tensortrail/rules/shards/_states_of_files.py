@@ -11,6 +11,9 @@ from tensortrail.rules.shared.objects import called, is_name, receiver
 from tensortrail.rules.shared.origins import behind
 from tensortrail.rules.view import Module
 
+_DEEPEST = 3
+"""Functions that call each other to make what is saved."""
+
 
 class SavedStates(NamedTuple):
     call: ast.Call
@@ -55,12 +58,14 @@ def loaded_states(module: Module) -> Iterator[Loaded]:
             yield Loaded(call, shown, frozenset(asked.values()), restored)
 
 
-def _entries(module: Module, what: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+def _entries(
+    module: Module, what: ast.expr, depth: int = _DEEPEST
+) -> Iterator[tuple[str, ast.expr]]:
     made = behind(module, what)
-    helper = called_here(module, made) if isinstance(made, ast.Call) else None
+    helper = called_here(module, made) if isinstance(made, ast.Call) and depth else None
     returned = own_returns(module, helper) if helper is not None else []
     if len(returned) == 1 and returned[0].value is not None:
-        yield from _entries(module, returned[0].value)
+        yield from _entries(module, returned[0].value, depth - 1)
     elif isinstance(made, ast.Dict):
         for key, value in zip(made.keys, made.values, strict=True):
             if isinstance(key, ast.Constant):

@@ -80,3 +80,13 @@ def test_it_is_the_same_file(path: str, expected: bool) -> None:
                     "scaler": scaler.state_dict()}}, path)
     """
     assert bool(lines("SHD469", source)) is expected
+
+
+def test_a_function_that_gives_what_it_gives_itself() -> None:
+    source = SAVE.replace("return {", "return self.content() if self.plain else {") + (
+        "\nclass Kept:\n    def state_dict(self):\n        return self.inner.state_dict()\n\n"
+        "    def save(self, path):\n        torch.save(self.state_dict(), path)\n\n"
+        "    def resume(self, path):\n        state = torch.load(path)\n"
+        "        self.inner.load_state_dict(state['inner'])\n"
+    )
+    assert not lines("SHD469", source)
