@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tensortrail.cli import main
+from tests.cli.repositories import begun, commit, git
 
 RISKY = "def f(t):\n    return t.weight.device == 'meta'\n"
 
 
-def git(*arguments: str) -> None:
-    who = ["-c", "user.name=n", "-c", "user.email=e@x", "-c", "commit.gpgsign=false"]
-    subprocess.run(["git", *who, *arguments], check=True, capture_output=True)
-
-
-def commit(**files: str) -> None:
-    for name, text in files.items():
-        Path(f"{name}.py").write_text(text, encoding="utf-8")
-    git("add", ".")
-    git("commit", "-q", "-m", "more")
-
-
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    for name in [each for each in os.environ if each.startswith("GIT_")]:
-        monkeypatch.delenv(name)
-    git("init", "-q", "-b", "main")
+    begun(tmp_path, monkeypatch)
     Path(".gitignore").write_text("ignored.py\n.tensortrail_cache\n")
     commit(old=RISKY, other="x = 1\n", gone=RISKY)
     git("switch", "-q", "-c", "branch")

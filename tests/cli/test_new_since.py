@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from tensortrail.cli import main
+from tests.cli.repositories import begun, commit, git
 
 RISKY = "def f(t):\n    return t.weight.device == 'meta'\n"
 OLD = """import torch
@@ -22,24 +22,9 @@ NEW = OLD.replace(', map_location="cpu"', "")
 """A note with little evidence: whether it fails depends on what wrote the file."""
 
 
-def git(*arguments: str) -> bytes:
-    who = ["-c", "user.name=n", "-c", "user.email=e@x", "-c", "commit.gpgsign=false"]
-    return subprocess.run(["git", *who, *arguments], check=True, capture_output=True).stdout
-
-
-def commit(**files: str) -> None:
-    for name, text in files.items():
-        Path(f"{name}.py").write_text(text, encoding="utf-8")
-    git("add", ".")
-    git("commit", "-q", "-m", "more")
-
-
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    for name in [each for each in os.environ if each.startswith("GIT_")]:
-        monkeypatch.delenv(name)
-    git("init", "-q", "-b", "main")
+    begun(tmp_path, monkeypatch)
     Path(".gitignore").write_text(".tensortrail_cache\n")
     commit(old=RISKY, loads=OLD, gone=RISKY)
     git("switch", "-q", "-c", "branch")
