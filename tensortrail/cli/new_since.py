@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from tempfile import TemporaryDirectory
 
 from tensortrail.analyzer.choosing.baseline import Baseline
@@ -36,7 +36,8 @@ def with_change(request: CheckRequest, base: str, folder: str) -> CheckRequest:
 def _found_before(request: CheckRequest, change: Change) -> Baseline:
     top = os.path.realpath(change.repository.top)
     known = Baseline(os.path.join(top, "before"), where=f"in {change.base}")
-    names = [each for each in change.names_before() if _concerns(request, os.path.join(top, each))]
+    asked = [os.path.realpath(each) for each in request.paths]
+    names = [each for each in change.names_before() if _concerns(asked, os.path.join(top, each))]
     if not names:
         return known
     with TemporaryDirectory(prefix="tensortrail-") as folder:
@@ -49,11 +50,10 @@ def _found_before(request: CheckRequest, change: Change) -> Baseline:
     return Baseline(known.path, entries, known.where)
 
 
-def _concerns(request: CheckRequest, file: str) -> bool:
+def _concerns(asked: Sequence[str], file: str) -> bool:
     """Whether what was found there before may be found now, there or under another name."""
     if not file.endswith(SUFFIXES):
         return False
-    asked = (os.path.realpath(each) for each in request.paths)
     return not os.path.exists(file) or any(within(file, each) for each in asked)
 
 

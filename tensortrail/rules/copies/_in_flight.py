@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from tensortrail.rules.copies._works import KEEPS, Begun, is_begun
 from tensortrail.rules.shared.collectives import GROUP_AT
+from tensortrail.rules.shared.conditions import are_exclusive
 from tensortrail.rules.shared.functions import names_of_parameters
 from tensortrail.rules.shared.objects import (
     called,
@@ -77,15 +78,9 @@ def _reads(module: Module, started: Begun) -> Iterator[ast.expr]:
             continue
         if isinstance(use.ctx, ast.Store):
             return
-        other = _is_kept(module, use) or _is_apart(module, started.call, use)
+        other = _is_kept(module, use) or are_exclusive(module, started.call, use)
         if reads_values(module, use) and not other:
             yield use
-
-
-def _is_apart(module: Module, call: ast.Call, use: ast.expr) -> bool:
-    """No run comes to both: a condition holds for one, and not for the other."""
-    here = {(module.text(each.test), each.holds) for each in module.guards_of(call)}
-    return any((module.text(e.test), not e.holds) in here for e in module.guards_of(use))
 
 
 def _is_kept(module: Module, use: ast.expr) -> bool:

@@ -31,9 +31,9 @@ class Begun(NamedTuple):
 
 
 def begun(module: Module) -> Iterator[Begun]:
-    for name, group in GROUP_AT.items():
+    for name in GROUP_AT:
         for call in module.calls(f"{_DIST}.{name}"):
-            if name not in _READ_ONLY and is_true(module.argument(call, group + 1, "async_op")):
+            if _fills_later(module, call):
                 yield from _filling(call)
     for call in module.calls(f"{_DIST}.irecv"):
         yield from _filling(call)
@@ -43,6 +43,14 @@ def begun(module: Module) -> Iterator[Begun]:
         given = module.argument(call, *filled) if filled is not None else None
         if given is not None:
             yield Begun(call, given)
+
+
+def _fills_later(module: Module, call: ast.Call) -> bool:
+    """A collective that returns before its first argument is filled."""
+    package, _, name = module.qualified(call.func).rpartition(".")
+    if not package.startswith(_DIST) or name not in GROUP_AT or name in _READ_ONLY:
+        return False
+    return is_true(module.argument(call, GROUP_AT[name] + 1, "async_op"))
 
 
 def _filling(call: ast.Call) -> Iterator[Begun]:
@@ -56,13 +64,11 @@ def _filled_by(module: Module, function: FunctionNode) -> tuple[int, str] | None
     names = [each.arg for each in parameters(function)]
     for returned in own_returns(module, function):
         made = returned.value
-        if isinstance(made, ast.Call) and module.qualified(made.func).startswith(_DIST):
-            for name, group in GROUP_AT.items():
-                is_begun = is_true(module.argument(made, group + 1, "async_op"))
-                if called(made) == name and name not in _READ_ONLY and is_begun and made.args:
-                    filled = made.args[0]
-                    if isinstance(filled, ast.Name) and filled.id in names:
-                        return names.index(filled.id), filled.id
+        if not isinstance(made, ast.Call) or not made.args or not _fills_later(module, made):
+            continue
+        filled = made.args[0]
+        if isinstance(filled, ast.Name) and filled.id in names:
+            return names.index(filled.id), filled.id
     return None
 
 

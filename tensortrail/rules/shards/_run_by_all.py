@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from tensortrail.rules.shards._of_all_ranks import is_fsdp, made_by_all
 from tensortrail.rules.shards._written_files import MAY_DIFFER, writer_of
+from tensortrail.rules.shared.conditions import held_at
 from tensortrail.rules.shared.functions import called_here
 from tensortrail.rules.shared.objects import (
     called,
@@ -65,9 +66,7 @@ def comes_with(module: Module, joint: ast.Call, call: ast.Call) -> bool:
     """Whoever comes to the call comes to the joint one: it is under no other condition."""
     if module.function_of(joint) is not module.function_of(call):
         return False
-    here = {(module.text(each.test), each.holds) for each in module.guards_of(call)}
-    there = {(module.text(each.test), each.holds) for each in module.guards_of(joint)}
-    return there <= here
+    return held_at(module, joint) <= held_at(module, call)
 
 
 def is_of_some(module: Module, call: ast.Call) -> bool:

@@ -19,5 +19,10 @@ def beside(whole: ast.BoolOp, part: ast.AST) -> list[ast.expr]:
 
 def are_exclusive(module: Module, one: ast.AST, other: ast.AST) -> bool:
     """One of them runs only where a condition holds, and the other only where it does not."""
-    held = {(module.text(each.test), each.holds) for each in module.guards_of(one)}
-    return any((module.text(each.test), not each.holds) in held for each in module.guards_of(other))
+    there = held_at(module, other)
+    return any((test, not holds) in there for test, holds in held_at(module, one))
+
+
+def held_at(module: Module, node: ast.AST) -> set[tuple[str, bool]]:
+    """The text of each condition before the node, and whether it holds there."""
+    return {(module.text(each.test), each.holds) for each in module.guards_of(node)}

@@ -74,9 +74,13 @@ def _lines_about_ranks(module: Module, _: ast.AST) -> set[int]:
     new = {each for each in _words(module) if _WORDS.search(each)}
     while new:
         lines.update(node.lineno for node in _with_words(module, new))
-        bound = [each for each in left if _is_on(lines, each[1])]
-        left = [each for each in left if not _is_on(lines, each[1])]
-        new = {name for targets, _ in bound for name in _names(targets)}
+        new, rest = set(), []
+        for targets, value in left:
+            if _is_on(lines, value):
+                new.update(_names(targets))
+            else:
+                rest.append((targets, value))
+        left = rest
     return lines
 
 

@@ -8,11 +8,11 @@ from tensortrail.rules.devices.shared.named.at_hand import at_hand_in
 from tensortrail.rules.devices.shared.named.decided_by import decided, meets_given
 from tensortrail.rules.devices.shared.named.written import (
     given_instead,
-    is_instead,
     is_without_number,
     numbered_beside,
     written_literals,
 )
+from tensortrail.rules.shared.conditions import are_exclusive
 from tensortrail.rules.shared.functions import functions
 from tensortrail.rules.shared.in_tests import in_tests
 from tensortrail.rules.shared.sentences import one_line
@@ -101,7 +101,7 @@ def started(model, number):
             return
         shown = module.text(numbered)
         for call, said in written_literals(module, function):
-            meant = decided(module, call, shown) or is_instead(module, call, numbered)
+            meant = decided(module, call, shown) or are_exclusive(module, call, numbered)
             meant = meant or meets_given(module, call, shown)
             if is_without_number(module, said) and not meant:
                 yield self.finding(

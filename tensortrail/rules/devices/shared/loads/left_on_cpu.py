@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tensortrail.patterns import pattern
+from tensortrail.rules.shared.conditions import are_exclusive
 from tensortrail.rules.shared.moves import is_cpu
 from tensortrail.rules.shared.objects import all_given, unpacks
 from tensortrail.rules.view import Module
@@ -57,11 +58,7 @@ def _is_meant(module: Module, call: ast.Call) -> bool:
 
 def _are_alternatives(module: Module, one: ast.Call, other: ast.Call) -> bool:
     """A condition chooses one of them, to be returned or bound to the same name."""
-    asked = [
-        {(module.text(each.test), each.holds) for each in module.guards_of(call)}
-        for call in (one, other)
-    ]
-    if not any((text, not holds) in asked[1] for text, holds in asked[0]):
+    if not are_exclusive(module, one, other):
         return False
     mine, others = module.statement_of(one), module.statement_of(other)
     if isinstance(mine, ast.Return) and isinstance(others, ast.Return):

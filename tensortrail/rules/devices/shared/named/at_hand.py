@@ -17,7 +17,8 @@ from tensortrail.rules.devices.shared.named.devices_said import (
 )
 from tensortrail.rules.devices.shared.named.named_gpus import is_cuda_literal
 from tensortrail.rules.devices.shared.named.own_devices import kept_names, own_device, own_launcher
-from tensortrail.rules.devices.shared.named.written import is_instead, written_literals
+from tensortrail.rules.devices.shared.named.written import written_literals
+from tensortrail.rules.shared.conditions import are_exclusive
 from tensortrail.rules.shared.factories import is_factory
 from tensortrail.rules.shared.functions import names_of_parameters
 from tensortrail.rules.shared.objects import file_around, is_self, keyword, last_name
@@ -85,7 +86,7 @@ def _of_a_tensor(module: Module, function: FunctionNode) -> ast.Attribute | None
         read = isinstance(said, ast.Attribute) and said.attr == "device"
         if not isinstance(said, ast.Attribute) or not read or is_of_library(module, said):
             continue
-        instead = any(is_instead(module, each, call) for each in written)
+        instead = any(are_exclusive(module, each, call) for each in written)
         bound = _is_bound_before(module, function, said, written[0])
         if instead and bound and _makes_a_tensor(module, call):
             return said

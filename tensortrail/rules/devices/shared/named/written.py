@@ -38,15 +38,6 @@ def numbered_beside(module: Module, function: FunctionNode) -> ast.expr | None:
     return None
 
 
-def is_instead(module: Module, one: ast.AST, other: ast.AST) -> bool:
-    """They stand in two branches of one condition."""
-    here, there = (
-        {(module.text(guard.test), guard.holds) for guard in module.guards_of(each)}
-        for each in (one, other)
-    )
-    return any((test, not holds) in there for test, holds in here)
-
-
 def _is_numbered(text: ast.JoinedStr) -> bool:
     match text.values:
         case [ast.Constant(value="cuda:"), ast.FormattedValue()]:
